@@ -1,0 +1,87 @@
+// Config: /etc/berth/berth.yaml, read with defaults first. Unknown keys and wrong types are errors that name file,
+// line and key. The same file serves the controller and every node; which role runs is said on the command line.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/result.h"
+
+namespace berth {
+
+// clusters[]: one Kubernetes cluster.
+struct ClusterConfig {
+    std::string name = "main";  // goes into every placeholder; two clusters on one slurmctld differ in it
+    std::string kubeconfig;     // empty: the pod's own service account
+    std::string context;
+    std::string scheduler_name = "slurm-bridge-scheduler";
+};
+
+// tenants[]: who pods of a namespace are in Slurm. The first entry that matches counts; a namespace without one gets nothing.
+struct TenantConfig {
+    std::string ns;               // a name, or a pattern with '*'
+    std::string service_account;  // empty: any
+    std::string user;             // Slurm user (a name the system knows, or a number)
+    std::string group;            // empty: the user's primary group
+    std::vector<std::string> accounts, partitions, qos, reservations;  // what annotations may choose; the first is the default
+                                                                        // (reservations: no default); empty: Slurm's default only
+    bool may_set_priority = false;
+};
+
+// defaults: for pods that say nothing.
+struct DefaultsConfig {
+    std::int64_t memory_mib = 512;   // pods that ask for no memory ("defaults.memory: 512Mi")
+    std::int64_t cpu_milli = 1000;   // pods that ask for no CPU
+    std::uint32_t time_limit_minutes = 0;  // 0: the partition's
+    bool exclusive = false;
+};
+
+// gres[]: extended resource -> Slurm GRES. nvidia.com/gpu and amd.com/gpu -> gpu are there from the start.
+struct GresConfig {
+    std::string resource;  // "nvidia.com/gpu"
+    std::string gres;      // "gpu" or "gpu:a100"
+};
+
+struct ControllerConfig {
+    std::uint16_t doorbell_port = 0;             // TCP port slurmctld rings; 0: any free one
+    std::string notify_socket = "/run/berth/notify.sock";   // where job_submit_berth.so says that a placeholder was changed
+    std::string placeholder_table = "/run/berth/placeholders";  // what job_submit_berth.so reads
+    std::chrono::seconds reconcile{30};
+    unsigned submit_threads = 4;
+    std::chrono::milliseconds condition_delay{1000};  // a pod that waits longer than this is told why
+};
+
+struct NodeConfig {
+    std::string run_dir = "/run/berth";  // "%n" is replaced by the Slurm node name
+    std::string kube_name;               // Kubernetes node name; empty: the Slurm node name
+    std::string cgroup_mount = "/sys/fs/cgroup";
+    std::string cgroup_root = "/";       // the kubelet's --cgroup-root; "%n" likewise
+    std::chrono::seconds reconcile{30};
+};
+
+struct HoldConfig {
+    std::chrono::seconds max_grace{120};  // a pod's own grace counts up to this when Slurm ends its job
+    std::chrono::seconds limit{180};      // then grace 0 and its cgroup is killed
+    std::chrono::seconds kill_wait{30};   // what lives on after that drains the node
+    std::chrono::seconds api_down{600};   // how long the hold's clock may stand still while the API server is away
+};
+
+struct Config {
+    std::string key_file = "/etc/berth/key";  // seals what nodes trust; SlurmUser and root may read it
+    std::string log_level = "info";
+    std::vector<ClusterConfig> clusters;
+    std::vector<TenantConfig> tenants;
+    DefaultsConfig defaults;
+    std::vector<GresConfig> gres{{"nvidia.com/gpu", "gpu"}, {"amd.com/gpu", "gpu"}};
+    ControllerConfig controller;
+    NodeConfig node;
+    HoldConfig hold;
+};
+
+Result<Config> load_config(const std::string &path);
+// The same from text, for tests; `name` stands for the file in errors.
+Result<Config> parse_config(const std::string &text, const std::string &name);
+
+}  // namespace berth

@@ -1,0 +1,68 @@
+// Http: requests to one API server over libcurl's multi interface, driven by the event loop. Connections are reused,
+// HTTP/2 is taken where offered, at most `max_in_flight` plain requests run at once (streams count apart) and the rest
+// wait their turn. Nothing here blocks; every call and callback happens on the loop's thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "agent/kube/credentials.h"
+#include "agent/loop.h"
+
+namespace berth::kube {
+
+struct Request {
+    std::string method = "GET";
+    std::string path;  // begins with '/', query included
+    std::string body;
+    std::string content_type = "application/json";
+    std::chrono::milliseconds timeout{30'000};
+};
+
+struct Response {
+    int status = 0;     // 0: no answer (connection refused, time-out, TLS error): see error
+    std::string body;
+    std::string error;  // a sentence for the log, empty when status is 2xx; else with the server's message
+    std::chrono::seconds retry_after{0};
+
+    bool ok() const { return status >= 200 && status < 300; }
+    // The request may have been carried out although no answer says so.
+    bool unsure() const { return status == 0 || status >= 500; }
+};
+
+// Keeps a stream (watch) open; dropping it closes the stream, and neither callback comes afterwards.
+class Stream {
+  public:
+    virtual ~Stream() = default;
+};
+
+class Http {
+  public:
+    struct Options {
+        unsigned max_in_flight = 64;
+        std::chrono::seconds connect_timeout{10};
+        std::string user_agent = "berthd";
+    };
+    using Done = std::function<void(Response)>;
+
+    virtual ~Http() = default;
+    // One request, one answer. 429 with Retry-After (and 503) are retried inside, up to the request's timeout; a 401
+    // reloads the credentials and tries once more. done is never called from inside send().
+    virtual void send(Request request, Done done) = 0;
+    // A response whose body is handed over as it arrives. `idle` without a byte ends the stream with an error. done gets
+    // the status and, for a status that is not 2xx, the body.
+    virtual std::unique_ptr<Stream> stream(Request request, std::chrono::seconds idle, std::function<void(std::string_view)> chunk,
+                                           Done done) = 0;
+    // When a request or stream last got any answer from the server, and whether the last attempt failed to.
+    virtual bool reachable() const = 0;
+
+    static std::unique_ptr<Http> create(Loop &loop, Credentials credentials, Options options);
+};
+
+std::string url_escape(std::string_view text);  // for path segments and query values
+
+}  // namespace berth::kube

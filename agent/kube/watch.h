@@ -1,0 +1,40 @@
+// Watch<Record>: a list in pages, then a watch from there, for ever. It resumes after the server closes the watch,
+// lists again after 410 Gone (as a status or as an ERROR event), and reconnects with jittered backoff. After a relist
+// it reports what vanished meanwhile as removed. Handlers run on the loop's thread. An object that cannot be decoded is logged and skipped.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/kube/http.h"
+#include "agent/kube/pod.h"
+
+namespace berth::kube {
+
+template <class Record>
+struct WatchHandlers {
+    std::function<void(Record &&)> changed;               // added or modified; also each object of a list
+    std::function<void(Record &&, bool last_state)> removed;  // last_state false: only ns, name and uid are known
+    std::function<void()> synced;                         // after each complete list
+};
+
+struct WatchOptions {
+    std::string path;   // "/api/v1/pods"
+    std::string query;  // "fieldSelector=..." already escaped, may be empty
+    unsigned page = 500;
+    std::chrono::milliseconds backoff_first{200}, backoff_most{30'000};
+    std::chrono::seconds idle{90};  // longer than the server's bookmark interval (about 60 s)
+};
+
+class Watcher {
+  public:
+    virtual ~Watcher() = default;
+    virtual bool synced() const = 0;
+};
+
+std::unique_ptr<Watcher> watch_pods(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Pod> handlers);
+std::unique_ptr<Watcher> watch_nodes(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Node> handlers);
+
+}  // namespace berth::kube
