@@ -1,6 +1,8 @@
 // Watch<Record>: a list in pages, then a watch from there, for ever. It resumes after the server closes the watch,
 // lists again after 410 Gone (as a status or as an ERROR event), and reconnects with jittered backoff. After a relist
-// it reports what vanished meanwhile as removed. Handlers run on the loop's thread. An object that cannot be decoded is logged and skipped.
+// it reports what vanished meanwhile as removed. Handlers run on the loop's thread. An object that cannot be decoded is
+// logged and skipped; a line that is no event at all ends the stream, and the watch resumes before it.
+// Dropping the Watcher ends it, also from inside a handler; the Http must outlive it.
 #pragma once
 
 #include <chrono>
@@ -26,6 +28,7 @@ struct WatchOptions {
     unsigned page = 500;
     std::chrono::milliseconds backoff_first{200}, backoff_most{30'000};
     std::chrono::seconds idle{90};  // longer than the server's bookmark interval (about 60 s)
+    std::function<double()> random;  // [0, 1) for the jitter; empty: its own generator
 };
 
 class Watcher {

@@ -1,0 +1,297 @@
+#include "agent/config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "agent/config_reader.h"
+#include "agent/translate/annotations.h"
+#include "agent/translate/quantity.h"
+#include "agent/yaml.h"
+
+namespace berth {
+namespace {
+
+constexpr std::size_t kLongestSocketPath = 107;  // sockaddr_un, with its final zero
+
+// --- what texts may look like: an empty string is a yes, else the sentence's end
+
+bool all_of(std::string_view text, bool (*good)(char)) { return std::all_of(text.begin(), text.end(), good); }
+
+bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+std::string any_text(std::string_view) { return {}; }
+
+std::string slurm_name(std::string_view text) {
+    return is_safe_name(text)
+               ? ""
+               : "is not a name that Slurm takes; accepted are 1 to 64 of the characters A-Z a-z 0-9 _ . -";
+}
+
+std::string absolute_path(std::string_view text) {
+    return text.starts_with('/') ? "" : "is not an absolute path; accepted are paths that begin with /";
+}
+
+std::string socket_path(std::string_view text) {
+    if (text.size() > kLongestSocketPath)
+        return fmt::format("is too long for a socket; accepted are up to {} characters", kLongestSocketPath);
+    return absolute_path(text);
+}
+
+// One path, or several as in KUBECONFIG; nothing means the pod's service account.
+std::string kubeconfig_paths(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t colon = text.find(':');
+        if (!text.starts_with('/'))
+            return "is not an absolute path; accepted are paths that begin with /, several with : between them, "
+                   "or \"\"";
+        text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
+    }
+    return {};
+}
+
+std::string cluster_name(std::string_view text) {
+    const bool good =
+        !text.empty() && text.size() <= 63 && all_of(text, [](char c) { return is_lower_or_digit(c) || c == '-'; });
+    return good ? "" : "is not a cluster name; accepted are 1 to 63 of the characters a-z 0-9 -";
+}
+
+std::string object_name(std::string_view text) {
+    const bool good = !text.empty() && text.size() <= 253 &&
+                      all_of(text, [](char c) { return is_lower_or_digit(c) || c == '-' || c == '.'; });
+    return good ? "" : "is not a Kubernetes name; accepted are 1 to 253 of the characters a-z 0-9 - .";
+}
+
+std::string object_name_or_empty(std::string_view text) { return text.empty() ? "" : object_name(text); }
+
+std::string namespace_pattern(std::string_view text) {
+    const bool good = !text.empty() && text.size() <= 63 &&
+                      all_of(text, [](char c) { return is_lower_or_digit(c) || c == '-' || c == '*'; });
+    return good
+               ? ""
+               : "is not a namespace; accepted are 1 to 63 of the characters a-z 0-9 - and * for any run of characters";
+}
+
+// Directory services have names such as "DOMAIN\user" and "user@realm".
+std::string account_name(std::string_view text) {
+    const bool good = !text.empty() && text.size() <= 64 &&
+                      all_of(text, [](char c) { return c > ' ' && c < 127 && c != ':' && c != ',' && c != '"'; });
+    if (!good)
+        return "is not a name; accepted is a name that the system knows, or a number";
+    if (text == "root" || text.find_first_not_of("+-0") == std::string_view::npos)
+        return "is refused, because pods never run as root in Slurm; accepted is any other name or number";
+    return {};
+}
+
+std::string group_name_or_empty(std::string_view text) { return text.empty() ? "" : account_name(text); }
+
+std::string log_level(std::string_view text) {
+    const bool good = text == "debug" || text == "info" || text == "warning" || text == "error";
+    return good ? "" : "is no log level; accepted are debug, info, warning and error";
+}
+
+std::string resource_name(std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const bool good = slash != std::string_view::npos && is_safe_name(text.substr(slash + 1)) &&
+                      object_name(text.substr(0, slash)).empty();
+    return good ? "" : "is not an extended resource; accepted are names such as nvidia.com/gpu";
+}
+
+std::string gres_name(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    const bool good = is_safe_name(text.substr(0, colon)) &&
+                      (colon == std::string_view::npos || is_safe_name(text.substr(colon + 1)));
+    return good ? "" : "is not a generic resource of Slurm; accepted are NAME and NAME:TYPE, such as gpu or gpu:a100";
+}
+
+// --- sections
+
+Result<void> read_cluster(const Place &at, std::vector<ClusterConfig> &clusters) {
+    ClusterConfig cluster;
+    Result<void> done = read_map(at, {
+                                         {"name", text_field(cluster.name, cluster_name)},
+                                         {"kubeconfig", text_field(cluster.kubeconfig, kubeconfig_paths)},
+                                         {"context", text_field(cluster.context, any_text)},
+                                         {"scheduler_name", text_field(cluster.scheduler_name, object_name)},
+                                     });
+    if (!done)
+        return done;
+    for (std::size_t i = 0; i < clusters.size(); i++)
+        if (clusters[i].name == cluster.name)
+            return Place{at.node, at.path + ".name"}.wrong(
+                fmt::format("\"{}\" is the name of clusters[{}] too; accepted is a name of its own for each cluster",
+                            cluster.name, i));
+    clusters.push_back(std::move(cluster));
+    return {};
+}
+
+Result<void> read_tenant(const Place &at, std::vector<TenantConfig> &tenants) {
+    TenantConfig tenant;
+    Result<void> done = read_map(at, {
+                                         {"namespace", text_field(tenant.ns, namespace_pattern), true},
+                                         {"service_account", text_field(tenant.service_account, object_name_or_empty)},
+                                         {"user", text_field(tenant.user, account_name), true},
+                                         {"group", text_field(tenant.group, group_name_or_empty)},
+                                         {"accounts", text_list(tenant.accounts, slurm_name)},
+                                         {"partitions", text_list(tenant.partitions, slurm_name)},
+                                         {"qos", text_list(tenant.qos, slurm_name)},
+                                         {"reservations", text_list(tenant.reservations, slurm_name)},
+                                         {"may_set_priority", bool_field(tenant.may_set_priority)},
+                                     });
+    if (!done)
+        return done;
+    for (std::size_t i = 0; i < tenants.size(); i++)
+        if (tenants[i].ns == tenant.ns && tenants[i].service_account == tenant.service_account)
+            return Place{at.node, at.path + ".namespace"}.wrong(fmt::format(
+                "\"{}\" stands in tenants[{}] already, and the first entry counts; accepted is one entry for each "
+                "namespace and service account",
+                tenant.ns, i));
+    tenants.push_back(std::move(tenant));
+    return {};
+}
+
+// An entry for a resource that has a mapping from the start replaces it; `named` are those that the file has given.
+Result<void> read_gres(const Place &at, std::vector<GresConfig> &gres, std::vector<std::string> &named) {
+    GresConfig entry;
+    Result<void> done = read_map(at, {
+                                         {"resource", text_field(entry.resource, resource_name), true},
+                                         {"gres", text_field(entry.gres, gres_name), true},
+                                     });
+    if (!done)
+        return done;
+    if (std::find(named.begin(), named.end(), entry.resource) != named.end())
+        return Place{at.node, at.path + ".resource"}.wrong(
+            fmt::format("\"{}\" is given twice; accepted is one entry for each resource", entry.resource));
+    named.push_back(entry.resource);
+    const auto same =
+        std::find_if(gres.begin(), gres.end(), [&](const GresConfig &g) { return g.resource == entry.resource; });
+    if (same == gres.end())
+        gres.push_back(std::move(entry));
+    else
+        *same = std::move(entry);
+    return {};
+}
+
+Result<void> read_defaults(const Place &at, DefaultsConfig &defaults) {
+    const auto memory = [&](std::string_view text) -> Result<void> {
+        const Result<std::int64_t> bytes = parse_units(text);
+        if (!bytes)
+            return Error{bytes.error()};
+        if (*bytes == 0)
+            return Error{fmt::format(
+                "\"{}\" would be all of a node's memory to Slurm; accepted are quantities above 0, such as 512Mi",
+                text)};
+        defaults.memory_mib = mib_rounded_up(*bytes);
+        return {};
+    };
+    const auto cpu = [&](std::string_view text) -> Result<void> {
+        const Result<std::int64_t> milli = parse_milli(text);
+        if (!milli)
+            return Error{milli.error()};
+        if (*milli == 0 || *milli > kMaxCpus * 1000)
+            return Error{
+                fmt::format("\"{}\" is out of range; accepted are quantities above 0 and up to {}, such as 1 or 500m",
+                            text, kMaxCpus)};
+        defaults.cpu_milli = *milli;
+        return {};
+    };
+    const auto time_limit = [&](std::string_view text) -> Result<void> {
+        const Result<std::uint32_t> minutes = parse_time_limit(text);
+        if (!minutes)
+            return Error{minutes.error()};
+        defaults.time_limit_minutes = *minutes;
+        return {};
+    };
+    return read_map(at, {
+                            {"memory", parsed_field(memory)},
+                            {"cpu", parsed_field(cpu)},
+                            {"time_limit", parsed_field(time_limit)},
+                            {"exclusive", bool_field(defaults.exclusive)},
+                        });
+}
+
+Result<void> read_controller(const Place &at, ControllerConfig &c) {
+    return read_map(
+        at,
+        {
+            {"doorbell_port",
+             int_field(0, 65535, [&](std::int64_t n) { c.doorbell_port = static_cast<std::uint16_t>(n); })},
+            {"notify_socket", text_field(c.notify_socket, socket_path)},
+            {"placeholder_table", text_field(c.placeholder_table, absolute_path)},
+            {"reconcile", duration_field(c.reconcile)},
+            {"submit_threads", int_field(1, 64, [&](std::int64_t n) { c.submit_threads = static_cast<unsigned>(n); })},
+            {"condition_delay", duration_field(c.condition_delay)},
+        });
+}
+
+Result<void> read_node(const Place &at, NodeConfig &node) {
+    return read_map(at, {
+                            {"run_dir", text_field(node.run_dir, absolute_path)},
+                            {"kube_name", text_field(node.kube_name, object_name_or_empty)},
+                            {"cgroup_mount", text_field(node.cgroup_mount, absolute_path)},
+                            {"cgroup_root", text_field(node.cgroup_root, absolute_path)},
+                            {"reconcile", duration_field(node.reconcile)},
+                        });
+}
+
+Result<void> read_hold(const Place &at, HoldConfig &hold) {
+    Result<void> done = read_map(at, {
+                                         {"max_grace", duration_field(hold.max_grace)},
+                                         {"limit", duration_field(hold.limit)},
+                                         {"kill_wait", duration_field(hold.kill_wait)},
+                                         {"api_down", duration_field(hold.api_down)},
+                                     });
+    if (!done || hold.limit >= hold.max_grace)
+        return done;
+    const yaml::Node *limit = at.node.find("limit");
+    const yaml::Node *blamed = limit != nullptr ? limit : at.node.find("max_grace");
+    return Place{*blamed, at.path + (limit != nullptr ? ".limit" : ".max_grace")}.wrong(
+        fmt::format("hold.limit ({}s) is shorter than hold.max_grace ({}s), so pods would be killed inside their "
+                    "grace; accepted is a limit of {}s or more",
+                    hold.limit.count(), hold.max_grace.count(), hold.max_grace.count()));
+}
+
+Result<Config> read_config(const yaml::Node &root) {
+    Config config;
+    std::vector<std::string> named_gres;
+    const auto items = [](auto read) { return [read](const Place &at) { return read_list(at, read); }; };
+    const Place top{root, ""};
+    Result<void> done = read_map(
+        top, {
+                 {"key_file", text_field(config.key_file, absolute_path)},
+                 {"log_level", text_field(config.log_level, log_level)},
+                 {"clusters", items([&](const Place &at) { return read_cluster(at, config.clusters); })},
+                 {"tenants", items([&](const Place &at) { return read_tenant(at, config.tenants); })},
+                 {"defaults", [&](const Place &at) { return read_defaults(at, config.defaults); }},
+                 {"gres", items([&](const Place &at) { return read_gres(at, config.gres, named_gres); })},
+                 {"controller", [&](const Place &at) { return read_controller(at, config.controller); }},
+                 {"node", [&](const Place &at) { return read_node(at, config.node); }},
+                 {"hold", [&](const Place &at) { return read_hold(at, config.hold); }},
+             });
+    if (!done)
+        return Error{done.error()};
+    if (config.clusters.empty()) {
+        const yaml::Node *given = root.find("clusters");
+        return Place{given != nullptr ? *given : root, "clusters"}.wrong(
+            given != nullptr
+                ? "is empty; accepted is a list of at least one Kubernetes cluster, such as \"- name: main\""
+                : "is missing; accepted is a list of at least one Kubernetes cluster, such as \"- name: main\"");
+    }
+    return config;
+}
+
+Result<Config> from_tree(const Result<yaml::Node> &root) {
+    if (!root)
+        return Error{root.error()};
+    return read_config(*root);
+}
+
+}  // namespace
+
+Result<Config> load_config(const std::string &path) { return from_tree(yaml::parse_file(path)); }
+
+Result<Config> parse_config(const std::string &text, const std::string &name) {
+    return from_tree(yaml::parse(text, name));
+}
+
+}  // namespace berth

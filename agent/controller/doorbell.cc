@@ -1,0 +1,70 @@
+#include "agent/controller/doorbell.h"
+
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace berth {
+
+Doorbell::~Doorbell() {
+    tcp_source_.reset();
+    datagram_source_.reset();
+    if (tcp_ >= 0)
+        close(tcp_);
+    if (datagram_ >= 0)
+        close(datagram_);
+}
+
+Result<void> Doorbell::open(std::uint16_t tcp_port, const std::string &notify_socket) {
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_addr = in6addr_any;
+    any.sin6_port = htons(tcp_port);
+    const int off = 0, on = 1;
+    tcp_ = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (tcp_ >= 0) {
+        setsockopt(tcp_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        setsockopt(tcp_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    }
+    socklen_t size = sizeof any;
+    if (tcp_ < 0 || bind(tcp_, reinterpret_cast<const sockaddr *>(&any), sizeof any) != 0 || listen(tcp_, 1024) != 0 ||
+        getsockname(tcp_, reinterpret_cast<sockaddr *>(&any), &size) != 0)
+        return Error{"the doorbell's TCP port " + std::to_string(tcp_port) + ": " + std::strerror(errno)};
+    port_ = ntohs(any.sin6_port);
+    tcp_source_ = loop_.watch_fd(tcp_, EPOLLIN, [this](std::uint32_t) { accept_all(); });
+
+    sockaddr_un path{};
+    path.sun_family = AF_UNIX;
+    if (notify_socket.size() >= sizeof path.sun_path)
+        return Error{notify_socket + ": longer than a socket's path may be (107 bytes)"};
+    notify_socket.copy(path.sun_path, sizeof path.sun_path - 1);
+    unlink(notify_socket.c_str());
+    datagram_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    // slurmctld runs as SlurmUser; nobody else needs to ring here.
+    if (datagram_ < 0 || bind(datagram_, reinterpret_cast<const sockaddr *>(&path), sizeof path) != 0 ||
+        chmod(notify_socket.c_str(), 0600) != 0)
+        return Error{notify_socket + ": " + std::strerror(errno)};
+    datagram_source_ = loop_.watch_fd(datagram_, EPOLLIN, [this](std::uint32_t) { drain(); });
+    return {};
+}
+
+void Doorbell::accept_all() {
+    for (int fd; (fd = accept4(tcp_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
+        close(fd);
+    ring_();
+}
+
+void Doorbell::drain() {
+    char buffer[64];
+    while (recv(datagram_, buffer, sizeof buffer, MSG_DONTWAIT) >= 0) {
+    }
+    ring_();
+}
+
+}  // namespace berth

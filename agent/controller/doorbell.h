@@ -1,0 +1,34 @@
+// Doorbell: how the controller learns at once that something happened to a job. slurmctld connects to a TCP port of ours (a
+// placeholder's other_port) when a job is cancelled, suspended, resumed or ended; job_submit_berth.so sends a datagram
+// when one is changed. Either means "look now" and nothing else: what is sent is never read. Loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "agent/loop.h"
+#include "agent/result.h"
+
+namespace berth {
+
+class Doorbell {
+  public:
+    Doorbell(Loop &loop, std::function<void()> ring) : loop_(loop), ring_(std::move(ring)) {}
+    ~Doorbell();
+
+    Result<void> open(std::uint16_t tcp_port, const std::string &notify_socket);
+    std::uint16_t port() const { return port_; }
+
+  private:
+    void accept_all();
+    void drain();
+
+    Loop &loop_;
+    std::function<void()> ring_;
+    int tcp_ = -1, datagram_ = -1;
+    std::uint16_t port_ = 0;
+    SourcePtr tcp_source_, datagram_source_;
+};
+
+}  // namespace berth

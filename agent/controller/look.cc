@@ -1,0 +1,173 @@
+// What slurmctld says: one load of all placeholders, however many doorbells rang, compared with the workloads.
+#include <algorithm>
+
+#include "agent/controller/controller.h"
+#include "agent/log.h"
+
+namespace berth {
+
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds look_failed{1'000};
+// A pod that is removed leaves its job to the node's agent, which completes it once the processes are gone.
+constexpr std::chrono::seconds orphan_patience{60};
+
+}  // namespace
+
+void Controller::look_soon(milliseconds delay) {
+    const auto when = loop_.now() + delay;
+    if (looking_) {
+        look_again_ = true;
+        return;
+    }
+    if (when >= next_look_)
+        return;
+    next_look_ = when;
+    look_timer_ = loop_.after(delay, [this] { look_now(); });
+}
+
+void Controller::look_now() {
+    if (looking_) {
+        look_again_ = true;
+        return;
+    }
+    looking_ = true;
+    look_again_ = false;
+    ask_boot_time_ = ask_boot_time_ || boot_time_ == 0;
+    next_look_ = std::chrono::steady_clock::time_point::max();
+    look_timer_.reset();
+    lookers_->submit(
+        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_]() -> Result<Look> {
+            auto jobs = slurm::load_all(cluster);
+            if (!jobs)
+                return Error{jobs.error()};
+            return Look{began, std::move(*jobs), ask ? slurm::boot_time() : 0};
+        },
+        [this](Result<Look> answer) {
+            looking_ = false;
+            looked(std::move(answer));
+            if (look_again_)
+                look_soon(milliseconds(0));
+        });
+}
+
+void Controller::looked(Result<Look> answer) {
+    if (!answer) {
+        log::warning("{}; trying again", answer.error());
+        return look_soon(look_failed);
+    }
+    if (!pods_listed_)
+        return;  // the list of pods calls for a look of its own
+    const bool first = !jobs_listed_;
+    jobs_listed_ = true;
+
+    std::map<std::string, std::vector<const slurm::Job *>> by_pod;
+    std::map<std::uint32_t, std::uint32_t> live;
+    std::vector<const slurm::Job *> orphans;
+    for (const slurm::Job &job : answer->jobs) {
+        const bool lives = job.state != slurm::JobState::ended && !job.completing;
+        if (lives)
+            live[job.id] = job.uid;
+        if (workloads_.count(job.ticket.uid) != 0)
+            by_pod[job.ticket.uid].push_back(&job);
+        else if (lives)
+            orphans.push_back(&job);
+    }
+    // Jobs that were answered after the look began are not in it.
+    for (const auto &[uid, workload] : workloads_)
+        if (workload->job != 0 && workload->job_known > answer->began)
+            live[workload->job] = workload->seen ? workload->seen->uid : live[workload->job];
+    std::erase_if(live, [](const auto &entry) { return entry.second == 0; });
+    table_.replace(live);
+
+    const auto all = workloads_;
+    for (const auto &[uid, workload] : all)
+        apply(workload, by_pod[uid], *answer);
+    end_orphans(orphans);
+    if (answer->boot_time != 0) {
+        boot_time_ = answer->boot_time;
+        ask_boot_time_ = false;
+    }
+    if (first)
+        log::info("{} pods and {} placeholders are known", workloads_.size(), answer->jobs.size());
+    std::erase_if(workloads_, [](const auto &entry) {
+        return entry.second->state == State::over && entry.second->pod.terminal();
+    });
+}
+
+void Controller::apply(const WorkloadPtr &workload, const std::vector<const slurm::Job *> &jobs, const Look &look) {
+    // Of two placeholders for one pod, the lowest live id wins.
+    const slurm::Job *mine = nullptr;
+    for (const slurm::Job *job : jobs) {
+        const bool lives = job->state != slurm::JobState::ended;
+        const bool better = mine == nullptr || (lives && mine->state == slurm::JobState::ended) ||
+                            (lives == (mine->state != slurm::JobState::ended) && (lives ? job->id < mine->id : job->id > mine->id));
+        if (better)
+            mine = job;
+    }
+    for (const slurm::Job *job : jobs)
+        if (job != mine && job->state != slurm::JobState::ended && mine->state != slurm::JobState::ended)
+            cancel(job->id, "job " + std::to_string(mine->id) + " holds the same pod's place");
+
+    const bool settled = workload->job_known < look.began;
+    if (mine != nullptr && (mine->id == workload->job || settled)) {
+        workload->job = mine->id;
+        workload->seen = *mine;
+        switch (mine->state) {
+        case slurm::JobState::pending:
+            post(workload, Event::job_pending);
+            return tell_waiting(workload);
+        case slurm::JobState::running:
+        case slurm::JobState::suspended: return post(workload, Event::job_running);
+        case slurm::JobState::ended:
+            if (ended_by_slurm(*workload))
+                post(workload, Event::job_ended);
+            return;
+        }
+    }
+    const bool expected = workload->state == State::queued || workload->state == State::berthed || workload->state == State::unsure;
+    if (mine == nullptr && expected && settled) {
+        if (look.boot_time == 0) {
+            ask_boot_time_ = true;
+            return look_soon(milliseconds(0));
+        }
+        // The record is gone. While slurmctld is the one we knew, the job ended long ago; a new one has lost it.
+        const bool same_slurmctld = boot_time_ != 0 && boot_time_ == look.boot_time && workload->state != State::unsure;
+        log::warning("job {} of pod {} is unknown to slurmctld: {}", workload->job, workload->pod.full_name(),
+                     same_slurmctld ? "it has ended" : "it is submitted again");
+        workload->seen.reset();
+        return post(workload, same_slurmctld ? Event::job_ended : Event::job_lost);
+    }
+    // A pod that waited for the first look.
+    if (mine == nullptr && workload->state == State::idle && workload->pod.node_name.empty())
+        post(workload, workload->pod.deleting || workload->pod.gated ? Event::pod_withdrawn : Event::pod_ready);
+}
+
+// A job that its own pod ended is no news to the pod.
+bool Controller::ended_by_slurm(const Workload &workload) const {
+    if (workload.pod.terminal())
+        return false;
+    const std::string &state = workload.seen->state_name;
+    return workload.pod.node_name.empty() || (state != "COMPLETED" && state != "FAILED");
+}
+
+void Controller::end_orphans(const std::vector<const slurm::Job *> &orphans) {
+    const auto now = loop_.now();
+    std::map<std::uint32_t, std::chrono::steady_clock::time_point> still;
+    for (const slurm::Job *job : orphans) {
+        const auto since = orphans_.count(job->id) != 0 ? orphans_[job->id] : now;
+        still[job->id] = since;
+        if (job->state == slurm::JobState::pending || now - since >= orphan_patience)
+            cancel(job->id, "its pod " + job->ticket.ns + "/" + job->ticket.name + " is no more");
+    }
+    orphans_ = std::move(still);
+}
+
+void Controller::reconcile() {
+    ask_boot_time_ = true;
+    look_soon(milliseconds(0));
+    reconcile_timer_ = loop_.after(config_.controller.reconcile, [this] { reconcile(); });
+}
+
+}  // namespace berth

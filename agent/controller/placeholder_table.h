@@ -1,0 +1,30 @@
+// PlaceholderTable: tells job_submit_berth.so which jobs are placeholders and whose: a sparse file on tmpfs with 4 bytes
+// per job id, the owner's uid while the placeholder lives, else 0. A fresh file replaces the old one at start.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "agent/result.h"
+
+namespace berth {
+
+class PlaceholderTable {
+  public:
+    explicit PlaceholderTable(std::string path) : path_(std::move(path)) {}
+    ~PlaceholderTable();
+
+    Result<void> open();
+    void set(std::uint32_t job, std::uint32_t owner);
+    // Makes the table say exactly this (job -> owner).
+    void replace(const std::map<std::uint32_t, std::uint32_t> &live);
+
+  private:
+    void write(std::uint32_t job, std::uint32_t owner);
+    const std::string path_;
+    int fd_ = -1;
+    std::map<std::uint32_t, std::uint32_t> written_;
+};
+
+}  // namespace berth

@@ -1,0 +1,10 @@
+// The annotation keys that Berth writes, under the names that users of slurm-bridge know, and its own.
+#pragma once
+
+namespace berth::keys {
+
+constexpr const char *job_id = "scheduler.slinky.slurm.net/slurm-jobid";
+constexpr const char *slurm_node = "slinky.slurm.net/slurm-node";
+constexpr const char *nonce = "berth.dev/nonce";
+
+}  // namespace berth::keys

@@ -1,0 +1,66 @@
+// Decoder: the API's JSON -> our records. Fields that are absent or unknown are no error; an object without a name or
+// uid is. Nothing in a text can make it crash. The parser's memory is reused, so keep one Decoder per stream of events
+// and drop it after a large list. Not thread-safe.
+#pragma once
+
+#include <simdjson.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/kube/frames.h"
+#include "agent/kube/pod.h"
+#include "agent/result.h"
+
+namespace berth::kube {
+
+// One page of a list. Objects that could not be decoded are left out and counted.
+template <class Record>
+struct ListPage {
+    std::vector<Record> items;
+    std::string resource_version;
+    std::string next;  // the continue token, empty on the last page
+    std::size_t bad = 0;
+    std::string first_problem;
+};
+
+// One event of a watch.
+template <class Record>
+struct WatchEvent {
+    enum class Kind { added, modified, deleted, bookmark, error, unknown };
+    Kind kind = Kind::unknown;
+    Record object;                 // added, modified, deleted: unless problem says otherwise
+    std::string problem;           // why the object could not be decoded
+    std::string resource_version;  // of every kind but error; may be empty
+    int code = 0;                  // error: the Status' code
+    std::string message;           // error: the Status' message
+};
+
+class Decoder {
+  public:
+    Decoder();
+
+    // `json` must be followed by Frames::padding readable bytes (a std::string is given them by padded()).
+    Result<Pod> pod(std::string_view json);
+    Result<Node> node(std::string_view json);
+
+    template <class Record>
+    Result<ListPage<Record>> list(std::string_view json);
+    template <class Record>
+    Result<WatchEvent<Record>> event(std::string_view json);
+
+  private:
+    Result<simdjson::dom::object> parse(std::string_view json);
+
+    simdjson::dom::parser parser_;
+};
+
+std::string_view padded(std::string &text);  // makes room behind the text; good until the text changes
+
+extern template Result<ListPage<Pod>> Decoder::list<Pod>(std::string_view);
+extern template Result<ListPage<Node>> Decoder::list<Node>(std::string_view);
+extern template Result<WatchEvent<Pod>> Decoder::event<Pod>(std::string_view);
+extern template Result<WatchEvent<Node>> Decoder::event<Node>(std::string_view);
+
+}  // namespace berth::kube

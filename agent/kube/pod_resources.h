@@ -1,0 +1,17 @@
+// What a pod asks for, summed as the Kubernetes scheduler does it. Pure; simdjson elements must outlive the call.
+#pragma once
+
+#include <simdjson.h>
+
+#include "agent/kube/pod.h"
+#include "agent/result.h"
+
+namespace berth::kube {
+
+// `spec` of a pod. Errors name the container and the resource.
+Result<Resources> pod_resources(simdjson::dom::object spec);
+
+// An init container that runs beside the others for the pod's whole life (restartPolicy Always).
+bool is_sidecar(simdjson::dom::object init_container);
+
+}  // namespace berth::kube

@@ -1,0 +1,101 @@
+#include "agent/lifecycle/lifecycle.h"
+
+namespace berth {
+
+Move move(State state, Event event) {
+    const Move stay{state, Action::none};
+    switch (state) {
+    case State::idle:
+    case State::refused:
+        switch (event) {
+        case Event::pod_ready:
+        case Event::retry: return {State::submitting, Action::submit};
+        case Event::pod_withdrawn:
+        case Event::pod_ended: return {State::over, Action::none};
+        case Event::pod_bound: return {State::docked, Action::none};
+        // Found again after a restart.
+        case Event::job_pending: return {State::queued, Action::none};
+        case Event::job_running: return {State::berthed, Action::none};
+        case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
+        // Refused before anything was sent: the translation said no.
+        case Event::submit_refused: return {State::refused, Action::tell_refused};
+        default: return stay;
+        }
+    case State::submitting:
+        switch (event) {
+        case Event::submit_queued: return {State::queued, Action::none};
+        case Event::submit_running: return {State::berthed, Action::none};
+        case Event::submit_refused: return {State::refused, Action::tell_refused};
+        case Event::submit_unsure: return {State::unsure, Action::none};
+        case Event::pod_withdrawn: return {State::withdrawing, Action::none};
+        case Event::pod_bound: return {State::docked, Action::none};
+        default: return stay;
+        }
+    case State::withdrawing:
+        switch (event) {
+        case Event::submit_queued:
+        case Event::submit_running: return {State::over, Action::cancel_job};
+        case Event::submit_refused:
+        // If the job exists after all, the next look finds it without a pod and cancels it.
+        case Event::submit_unsure: return {State::over, Action::none};
+        default: return stay;
+        }
+    case State::unsure:
+        switch (event) {
+        case Event::job_pending: return {State::queued, Action::none};
+        case Event::job_running: return {State::berthed, Action::none};
+        // slurmctld kills a job whose answer it could not deliver, or never had it.
+        case Event::job_ended:
+        case Event::job_lost: return {State::submitting, Action::submit};
+        case Event::pod_withdrawn:
+        case Event::pod_ended: return {State::over, Action::none};
+        case Event::pod_bound: return {State::docked, Action::none};
+        default: return stay;
+        }
+    case State::queued:
+    case State::berthed:
+        switch (event) {
+        case Event::job_pending: return {State::queued, Action::none};
+        case Event::job_running: return {State::berthed, Action::none};
+        case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
+        case Event::job_lost: return {State::submitting, Action::submit};
+        case Event::pod_withdrawn: return {State::over, Action::cancel_job};
+        case Event::pod_bound: return {State::docked, Action::none};
+        case Event::pod_ended: return {State::over, Action::none};
+        default: return stay;
+        }
+    case State::docked:
+        switch (event) {
+        case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
+        // The node's agent completes the job once it has proven the pod gone.
+        case Event::pod_withdrawn:
+        case Event::pod_ended: return {State::over, Action::none};
+        // A lost job: the node's agent decides about its pod.
+        default: return stay;
+        }
+    case State::dismissing:
+        switch (event) {
+        case Event::pod_withdrawn:
+        case Event::pod_ended: return {State::over, Action::none};
+        case Event::retry: return {State::dismissing, Action::dismiss_pod};
+        default: return stay;
+        }
+    case State::over: return stay;
+    }
+    return stay;
+}
+
+const char *name(State state) {
+    static constexpr const char *names[] = {"idle",   "refused", "submitting", "withdrawing", "unsure",
+                                            "queued", "berthed", "docked",     "dismissing",  "over"};
+    return names[static_cast<int>(state)];
+}
+
+const char *name(Event event) {
+    static constexpr const char *names[] = {"pod_ready",      "pod_withdrawn", "pod_bound",   "pod_ended",   "submit_queued",
+                                            "submit_running", "submit_refused", "submit_unsure", "job_pending", "job_running",
+                                            "job_ended",      "job_lost",      "retry"};
+    return names[static_cast<int>(event)];
+}
+
+}  // namespace berth

@@ -1,0 +1,174 @@
+// The way in: from "allocated here" to a bound pod, with one write.
+#include <fmt/format.h>
+
+#include "agent/keys.h"
+#include "agent/log.h"
+#include "agent/node/node_agent.h"
+
+namespace berth::node {
+
+namespace {
+
+constexpr std::chrono::milliseconds first_backoff{100}, most_backoff{5'000};
+
+// What the allocation lacks for the pod, empty when it has room. Its owner may have changed the job while it waited.
+std::string shortage(const slurm::Job &job, const Ticket &ticket) {
+    const std::uint64_t cpus = std::uint64_t{ticket.cpus} * ticket.size;
+    if (job.tasks < ticket.size)
+        return fmt::format("{} tasks instead of {}", job.tasks, ticket.size);
+    if (job.cpus < cpus)
+        return fmt::format("{} CPUs instead of {}", job.cpus, cpus);
+    if (job.memory_mib_per_node != 0 && job.memory_mib_per_node < ticket.memory_mib)
+        return fmt::format("{} MiB of memory instead of {}", job.memory_mib_per_node, ticket.memory_mib);
+    if (job.uid != ticket.user)
+        return fmt::format("owner {} instead of {}", job.uid, ticket.user);
+    return {};
+}
+
+}  // namespace
+
+// Asks slurmctld for the job and the API for the pod, both at once; decide() goes on when both have answered.
+void NodeAgent::look(const BerthPtr &berth) {
+    berth->timer.reset();
+    berth->stage = Stage::checking;
+    berth->request_open = true;
+    berth->job_seen.reset();
+    berth->pod_looked = false;
+    const auto answers = std::make_shared<int>(2);
+    const auto arrived = [this, berth, answers] {
+        if (--*answers > 0)
+            return;
+        berth->request_open = false;
+        if (berth->stage == Stage::checking)
+            decide(berth);
+        else if (berth->stage == Stage::ending)
+            hold_on(berth);
+    };
+    workers_->submit([job = berth->job] { return slurm::load(job); },
+                     [berth, arrived](Result<std::optional<slurm::Job>> answer) {
+                         if (answer) {
+                             berth->job_seen = *answer ? **answer : slurm::Job{};
+                         } else {
+                             log::warning("{}; the pod waits", answer.error());
+                         }
+                         arrived();
+                     });
+    // A server that honours the Binding's uid does this look itself.
+    if (uid_precondition_ && !berth->held && berth->backoff.count() == 0) {
+        berth->pod_looked = true;
+        return arrived();
+    }
+    api_->get_pod(berth->pod, [berth, arrived](kube::Response response, std::optional<kube::Pod> pod) {
+        berth->pod_looked = pod.has_value() || response.status == 404;
+        if (pod && pod->uid == berth->pod.uid)
+            berth->pod_seen = std::move(pod);
+        else if (berth->pod_looked)
+            berth->pod_absent = true;
+        arrived();
+    });
+}
+
+void NodeAgent::decide(const BerthPtr &berth) {
+    if (!berth->job_seen || !berth->pod_looked)
+        return try_again(berth);
+    const slurm::Job &job = *berth->job_seen;
+    const bool ours = job.active() && job.ticket.nonce == berth->nonce && job.ticket.uid == berth->pod.uid;
+    if (!ours || run_dir_.exists(RunDir::ended, berth->key())) {
+        if (berth->held)
+            return end(berth, "its job has ended");
+        log::info("job {} ended before its pod {}/{} was bound", berth->job, berth->pod.ns, berth->pod.name);
+        return drop(berth);
+    }
+    if (berth->pod_absent)
+        return finish(berth);
+    const std::string name = berth->pod.ns + "/" + berth->pod.name;
+    if (berth->pod_seen) {
+        const kube::Pod &pod = *berth->pod_seen;
+        if (pod.node_name == kube_node_ && pod.annotation(keys::nonce) == berth->nonce)
+            return bound(berth);
+        if (!pod.node_name.empty()) {
+            log::error("pod {} of job {} is bound to {} by somebody else; its job is cancelled", name, berth->job, pod.node_name);
+            berth->pod_absent = true;  // as far as this node is concerned
+            return finish(berth);
+        }
+        if (pod.deleting || pod.gated || pod.terminal())
+            return try_again(berth);
+    }
+    if (!berth->ticket)
+        return try_again(berth);
+    if (const std::string lack = shortage(job, *berth->ticket); !lack.empty()) {
+        log::error("job {} has {} for pod {}: it is cancelled", berth->job, lack, name);
+        api_->post_event(berth->pod, {"Warning", "PlaceholderChanged", "Binding",
+                                      fmt::format("Slurm job {} was changed and has {}: nothing is bound to it", berth->job, lack)});
+        berth->pod_absent = true;
+        return finish(berth);
+    }
+    if (!node_ready_) {
+        log::info("pod {} waits: Kubernetes node {} is not ready or not schedulable", name, kube_node_);
+        return try_again(berth);
+    }
+    bind(berth);
+}
+
+bool NodeAgent::hold_pod(const BerthPtr &berth) {
+    if (berth->held)
+        return true;
+    Message record{"held", {}};
+    record.set("job", berth->job)
+        .set("nonce", berth->nonce)
+        .set("ns", berth->pod.ns)
+        .set("name", berth->pod.name)
+        .set("uid", berth->pod.uid);
+    std::string why;
+    berth->held = run_dir_.write(RunDir::held, berth->pod.uid, record, why);
+    if (!berth->held)
+        log::error("pod {}/{} is not bound, because it cannot be recorded: {}", berth->pod.ns, berth->pod.name, why);
+    return berth->held;
+}
+
+void NodeAgent::bind(const BerthPtr &berth) {
+    const bool held_before = berth->held;
+    if (!hold_pod(berth))
+        return try_again(berth);
+    // held/ is written, so an epilog that comes now waits for us; one that came before left its mark.
+    if (run_dir_.exists(RunDir::ended, berth->key())) {
+        if (held_before)
+            return end(berth, "its job has ended");
+        release(berth);
+        return drop(berth);
+    }
+    berth->stage = Stage::binding;
+    berth->request_open = true;
+    kube::KeyValues annotations{{keys::nonce, berth->nonce}, {keys::job_id, std::to_string(berth->job)}, {keys::slurm_node, node_}};
+    api_->bind(berth->pod, kube_node_, annotations, [this, berth](kube::Response response) {
+        berth->request_open = false;
+        if (berth->stage == Stage::ending)
+            return hold_on(berth);
+        if (response.ok())
+            return bound(berth);
+        log::warning("binding pod {}/{} for job {}: {}; looking again", berth->pod.ns, berth->pod.name, berth->job, response.error);
+        try_again(berth);
+    });
+}
+
+void NodeAgent::bound(const BerthPtr &berth) {
+    hold_pod(berth);
+    if (berth->stage == Stage::binding) {
+        log::info("pod {}/{} is bound to {} for job {}", berth->pod.ns, berth->pod.name, kube_node_, berth->job);
+        api_->post_event(berth->pod, {"Normal", "Scheduled", "Binding",
+                                      fmt::format("Successfully assigned {}/{} to {}: Slurm job {}", berth->pod.ns, berth->pod.name,
+                                                  kube_node_, berth->job)});
+    }
+    berth->stage = Stage::docked;
+    berth->backoff = {};
+    if (berth->pod_absent || berth->terminal())
+        finish(berth);
+}
+
+void NodeAgent::try_again(const BerthPtr &berth) {
+    berth->stage = Stage::checking;
+    berth->backoff = std::min(berth->backoff.count() == 0 ? first_backoff : berth->backoff * 2, most_backoff);
+    run_later(berth, berth->backoff, &NodeAgent::look);
+}
+
+}  // namespace berth::node

@@ -1,0 +1,154 @@
+// The way out: a pod is gone when the API says that it is absent or terminal, no Binding of ours is under way, and its
+// cgroup has no process. Only then does held/ go, and only then may Slurm give the room to somebody else.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/log.h"
+#include "agent/node/node_agent.h"
+
+namespace berth::node {
+
+namespace {
+
+using std::chrono::steady_clock;
+constexpr std::chrono::milliseconds look_often{50}, look_seldom{250};
+constexpr std::chrono::seconds often_for{3};      // most pods are gone by then
+constexpr std::chrono::seconds ask_api_again{1};  // besides the watch, which may lag or not know an unbound pod
+
+// How a finished pod's end reads in sacct: a wait status.
+std::uint32_t wait_status(const kube::Pod &pod) {
+    if (pod.phase == kube::Phase::succeeded)
+        return 0;
+    if (pod.exit_signal != 0)
+        return static_cast<std::uint32_t>(pod.exit_signal) & 0x7f;
+    const int code = pod.exit_code & 0xff;
+    return static_cast<std::uint32_t>(code != 0 ? code : 1) << 8;
+}
+
+}  // namespace
+
+bool NodeAgent::processes_gone(const Berth &berth) const {
+    return !PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth.pod.uid).populated();
+}
+
+void NodeAgent::release(const BerthPtr &berth) {
+    run_dir_.remove(RunDir::held, berth->pod.uid);
+    berth->held = false;
+}
+
+void NodeAgent::answer(const BerthPtr &berth, const Message &message) {
+    for (const ConnectionId connection : berth->waiting)
+        server_->reply(connection, message);
+    berth->waiting.clear();
+}
+
+void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
+    if (berth->stage == Stage::ending) {
+        berth->stuck = false;  // each epilog that asks is told
+        return;
+    }
+    log::info("pod {}/{} of job {} goes: {}", berth->pod.ns, berth->pod.name, berth->job, why);
+    berth->stage = Stage::ending;
+    berth->ending_since = berth->last_look = loop_.now();
+    berth->timer.reset();
+    hold_on(berth);
+}
+
+void NodeAgent::remove_pod(const BerthPtr &berth, std::int64_t grace) {
+    berth->delete_open = true;
+    api_->remove(berth->pod, grace, [this, berth](kube::Response response) {
+        berth->delete_open = false;
+        berth->delete_accepted = response.ok();
+        // 409: another pod has the name by now.
+        if (response.status == 404 || response.status == 409)
+            berth->pod_absent = true;
+        else if (!response.ok())
+            log::warning("deleting pod {}/{}: {}; trying again", berth->pod.ns, berth->pod.name, response.error);
+        if (berth->stage == Stage::ending)
+            hold_on(berth);
+    });
+}
+
+void NodeAgent::hold_on(const BerthPtr &berth) {
+    const auto now = loop_.now();
+    const bool settled = !berth->held || berth->pod_absent || berth->terminal();
+    if (settled && !berth->request_open && processes_gone(*berth)) {
+        const BerthPtr keep = berth;
+        release(keep);
+        drop(keep);
+        log::info("pod {}/{} of job {} is gone", keep->pod.ns, keep->pod.name, keep->job);
+        Message gone{"gone", {}};
+        answer(keep, gone.set("job", keep->job).set("nonce", keep->nonce));
+        return;
+    }
+    if (!http_->reachable())
+        berth->api_away += now - berth->last_look;
+    berth->last_look = now;
+    const auto stood_still = std::min<steady_clock::duration>(berth->api_away, config_.hold.api_down);
+    const auto elapsed = now - berth->ending_since - stood_still;
+    const bool over = elapsed >= config_.hold.limit;
+
+    if (over) {
+        if (!berth->killed)
+            log::warning("pod {}/{} of job {} outlived the hold of {} s: it is killed", berth->pod.ns, berth->pod.name, berth->job,
+                         config_.hold.limit.count());
+        PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth->pod.uid).kill();
+    }
+    if (!berth->pod_absent && !berth->terminal() && !berth->delete_open && (!berth->delete_accepted || (over && !berth->killed))) {
+        const std::int64_t own = berth->pod_seen ? berth->pod_seen->grace_seconds : 30;
+        remove_pod(berth, over ? 0 : std::min<std::int64_t>(own, config_.hold.max_grace.count()));
+    }
+    berth->killed = berth->killed || over;
+    if (elapsed >= config_.hold.limit + config_.hold.kill_wait && !berth->stuck && !berth->waiting.empty()) {
+        berth->stuck = true;
+        Message stuck{"stuck", {}};
+        const std::string reason = fmt::format("pod {}/{} (uid {}) of job {} cannot be killed", berth->pod.ns, berth->pod.name,
+                                               berth->pod.uid, berth->job);
+        log::error("{}: the node is drained", reason);
+        answer(berth, stuck.set("reason", reason));
+    }
+    look_later(berth, &NodeAgent::hold_on);
+}
+
+// The next look at a pod that is on its way out.
+void NodeAgent::look_later(const BerthPtr &berth, void (NodeAgent::*next)(const BerthPtr &)) {
+    const bool often = loop_.now() - berth->ending_since < often_for;
+    run_later(berth, often ? look_often : look_seldom, next);
+}
+
+void NodeAgent::finish(const BerthPtr &berth) {
+    if (berth->stage != Stage::finishing) {
+        berth->stage = Stage::finishing;
+        berth->ending_since = loop_.now();
+        berth->backoff = {};
+    }
+    if (!processes_gone(*berth)) {
+        if (loop_.now() - berth->ending_since >= config_.hold.limit)
+            PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth->pod.uid).kill();
+        return look_later(berth, &NodeAgent::finish);
+    }
+    release(berth);
+    complete_job(berth);
+}
+
+// A pod that ended by itself gives its job an exit code; one that its user deleted cancels it.
+void NodeAgent::complete_job(const BerthPtr &berth) {
+    const bool by_itself = berth->terminal() && !berth->pod_seen->deleting;
+    const std::uint32_t status = by_itself ? wait_status(*berth->pod_seen) : 0;
+    workers_->submit([job = berth->job, by_itself, status] { return by_itself ? slurm::complete(job, status) : slurm::cancel(job); },
+                     [this, berth, by_itself, status](Result<void> done) {
+                         if (berth->stage != Stage::finishing)
+                             return;
+                         if (done) {
+                             log::info("job {} of pod {}/{} {}", berth->job, berth->pod.ns, berth->pod.name,
+                                       by_itself ? fmt::format("completed with {}:{}", status >> 8, status & 0x7f) : "cancelled");
+                             return drop(berth);
+                         }
+                         log::warning("{}; trying again", done.error());
+                         berth->backoff = std::clamp(berth->backoff * 2, std::chrono::milliseconds(500), std::chrono::milliseconds(10'000));
+                         run_later(berth, berth->backoff, &NodeAgent::complete_job);
+                     });
+}
+
+}  // namespace berth::node

@@ -1,0 +1,298 @@
+#include "agent/node/node_agent.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <random>
+
+#include "agent/keys.h"
+#include "agent/log.h"
+#include "proto/seal.h"
+
+namespace berth::node {
+
+namespace {
+
+constexpr unsigned slurm_threads = 2;
+constexpr long keep_ended_seconds = 24 * 60 * 60;
+
+std::optional<std::uint32_t> to_job_id(std::string_view text) {
+    std::uint32_t job = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return job;
+}
+
+}  // namespace
+
+NodeAgent::NodeAgent(Loop &loop, const Config &config, const std::string &node_name)
+    : loop_(loop), config_(config), cluster_(config.clusters.front()), node_(node_name),
+      kube_node_(config.node.kube_name.empty() ? node_name : RunDir::expand(config.node.kube_name, node_name)),
+      cgroup_root_(RunDir::expand(config.node.cgroup_root, node_name)),
+      run_dir_(RunDir::expand(config.node.run_dir, node_name)) {}
+
+NodeAgent::~NodeAgent() = default;
+
+Result<void> NodeAgent::start() {
+    std::string why;
+    if (!run_dir_.make(why))
+        return Error{why};
+    auto key = read_key(config_.key_file, why);
+    if (!key)
+        return Error{why};
+    key_ = std::move(*key);
+    auto http = connect(loop_, cluster_);
+    if (!http)
+        return Error{http.error()};
+    http_ = std::move(*http);
+    slurm::start();
+    workers_ = std::make_unique<Workers>(loop_, slurm_threads);
+    api_ = std::make_unique<kube::Api>(*http_, "berth-node", node_);
+    api_->server_version([this](int minor) { uid_precondition_ = minor >= kube::binding_uid_minor; });
+
+    kube::WatchOptions pods;
+    pods.path = "/api/v1/pods";
+    pods.query = "fieldSelector=" + kube::url_escape("spec.nodeName=" + kube_node_);
+    pods_ = kube::watch_pods(loop_, *http_, pods,
+                             {[this](kube::Pod &&pod) { on_pod(std::move(pod)); },
+                              [this](kube::Pod &&pod, bool last_state) { on_pod_removed(std::move(pod), last_state); },
+                              [this] { verify_all(); }});
+    kube::WatchOptions nodes;
+    nodes.path = "/api/v1/nodes";
+    nodes.query = "fieldSelector=" + kube::url_escape("metadata.name=" + kube_node_);
+    nodes_ = kube::watch_nodes(loop_, *http_, nodes,
+                               {[this](kube::Node &&node) { node_ready_ = node.ready && !node.unschedulable; },
+                                [this](kube::Node &&, bool) { node_ready_ = false; }, [] {}});
+
+    server_ = std::make_unique<EventServer>(loop_, run_dir_.socket_path(), slurm::slurm_user(),
+                                            [this](ConnectionId c, const Message &m) { on_message(c, m); });
+    recover_records();
+    if (auto listening = server_->listen(); !listening)
+        return listening;
+    reconcile();
+    log::info("node {} is served: {}", node_, run_dir_.socket_path());
+    return {};
+}
+
+void NodeAgent::stop(std::function<void()> done) {
+    // Nothing to say good-bye to: what must survive lies in the run directory.
+    server_.reset();
+    reconcile_timer_.reset();
+    berths_.clear();
+    pods_.reset();
+    nodes_.reset();
+    workers_.reset();
+    done();
+}
+
+// --- events -------------------------------------------------------------------------------------------------------
+
+void NodeAgent::on_message(ConnectionId connection, const Message &message) {
+    if (message.verb == "allocated")
+        on_allocated(message);
+    else if (message.verb == "ended")
+        on_ended(connection, message);
+    else if (message.verb == "check")
+        verify_all();
+    else
+        log::warning("a message with the unknown verb \"{}\" is ignored: is the plugin newer than this agent?", message.verb);
+}
+
+std::optional<Ticket> NodeAgent::open_ticket(const Message &record, std::uint32_t &job) {
+    const auto number = record.number("job");
+    std::string why = "its seal is broken";
+    const auto json = open_seal(key_, record.get("ticket"));
+    auto ticket = json ? parse_ticket(*json, why) : std::nullopt;
+    if (!number || !ticket || record.number("user") != ticket->user) {
+        log::warning("an allocation is ignored: job {}: {}", record.get("job"), why);
+        return std::nullopt;
+    }
+    job = static_cast<std::uint32_t>(*number);
+    if (ticket->cluster != cluster_.name || ticket->kind != "Pod")
+        return std::nullopt;  // another agent's
+    return ticket;
+}
+
+void NodeAgent::on_allocated(const Message &message) {
+    auto berth = std::make_shared<Berth>();
+    berth->ticket = open_ticket(message, berth->job);
+    if (!berth->ticket)
+        return;
+    berth->nonce = berth->ticket->nonce;
+    if (run_dir_.exists(RunDir::ended, berth->key()) || berths_.count(berth->key()) != 0)
+        return;
+    for (const auto &[key, other] : berths_)
+        if (other->nonce == berth->nonce) {
+            log::error("job {} carries the ticket of job {}: ignored", berth->job, other->job);
+            return;
+        }
+    berth->pod = {berth->ticket->ns, berth->ticket->name, berth->ticket->uid};
+    berths_[berth->key()] = berth;
+    look(berth);
+}
+
+void NodeAgent::on_ended(ConnectionId connection, const Message &message) {
+    const auto job = message.number("job");
+    if (!job)
+        return;
+    const std::string key = RunDir::job_name(static_cast<std::uint32_t>(*job), message.get("nonce"));
+    const auto found = berths_.find(key);
+    if (found == berths_.end()) {
+        server_->reply(connection, Message{"gone", message.fields});
+        return;
+    }
+    const BerthPtr berth = found->second;
+    berth->waiting.push_back(connection);
+    end(berth, "Slurm ended its job");
+}
+
+NodeAgent::BerthPtr NodeAgent::find_by_pod(const std::string &pod_uid) const {
+    for (const auto &[key, berth] : berths_)
+        if (berth->pod.uid == pod_uid)
+            return berth;
+    return nullptr;
+}
+
+void NodeAgent::on_pod(kube::Pod &&pod) {
+    const BerthPtr berth = find_by_pod(pod.uid);
+    if (!berth)
+        return adopt(pod);
+    berth->pod_seen = std::move(pod);
+    if (berth->stage == Stage::docked && berth->terminal())
+        finish(berth);
+    else if (berth->stage == Stage::ending)
+        hold_on(berth);
+}
+
+void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
+    const BerthPtr berth = find_by_pod(pod.uid);
+    if (!berth)
+        return;
+    if (last_state)
+        berth->pod_seen = std::move(pod);
+    berth->pod_absent = true;
+    if (berth->stage == Stage::docked)
+        finish(berth);
+    else if (berth->stage == Stage::ending)
+        hold_on(berth);
+}
+
+// --- recovery -----------------------------------------------------------------------------------------------------
+
+// Before anything is heard: what lay here when the last agent stopped.
+void NodeAgent::recover_records() {
+    std::vector<std::string> names;
+    run_dir_.list(RunDir::held, names);
+    for (const std::string &name : names) {
+        const auto record = run_dir_.read(RunDir::held, name);
+        const auto job = record ? record->number("job") : std::nullopt;
+        if (!job || record->get("uid").empty())
+            continue;
+        auto berth = std::make_shared<Berth>();
+        berth->job = static_cast<std::uint32_t>(*job);
+        berth->nonce = record->get("nonce");
+        berth->pod = {std::string(record->get("ns")), std::string(record->get("name")), std::string(record->get("uid"))};
+        berth->held = true;
+        if (const auto allocated = run_dir_.read(RunDir::jobs, berth->key())) {
+            std::uint32_t ignored = 0;
+            berth->ticket = open_ticket(*allocated, ignored);
+        }
+        log::info("pod {}/{} of job {} is held here from before", berth->pod.ns, berth->pod.name, berth->job);
+        berths_[berth->key()] = berth;
+        if (run_dir_.exists(RunDir::ended, berth->key()))
+            end(berth, "its job ended while this agent was away");
+        else
+            look(berth);
+    }
+}
+
+// A pod that carries our name but that no record speaks of: the run directory was lost, or the pod took another's place.
+void NodeAgent::adopt(const kube::Pod &pod) {
+    if (pod.scheduler_name != cluster_.scheduler_name || pod.terminal())
+        return;
+    const auto job = to_job_id(pod.annotation(keys::job_id));
+    const std::string_view nonce = pod.annotation(keys::nonce);
+    if (!job || nonce.empty()) {
+        log::warning("pod {} is on this node but was not bound by Berth: Slurm knows nothing of what it uses", pod.full_name());
+        return;
+    }
+    auto berth = std::make_shared<Berth>();
+    berth->job = *job;
+    berth->nonce = nonce;
+    berth->pod = {pod.ns, pod.name, pod.uid};
+    berth->pod_seen = pod;
+    berth->stage = Stage::docked;
+    if (berths_.count(berth->key()) != 0) {
+        log::error("pod {} carries the name of job {}, which is another pod's: it is deleted", pod.full_name(), *job);
+        api_->remove(berth->pod, -1, [](kube::Response) {});
+        return;
+    }
+    log::warning("pod {} of job {} is bound here without a record: taken over", pod.full_name(), *job);
+    berths_[berth->key()] = berth;
+    hold_pod(berth);
+    verify_all();
+}
+
+void NodeAgent::verify_all() {
+    for (const auto &[key, berth] : berths_) {
+        if (berth->stage != Stage::docked)
+            continue;
+        workers_->submit([job = berth->job] { return slurm::load(job); },
+                         [this, berth = berth](Result<std::optional<slurm::Job>> answer) {
+                             if (!answer || berth->stage != Stage::docked)
+                                 return;  // slurmctld is away: nothing is concluded
+                             const std::optional<slurm::Job> &job = *answer;
+                             if (!job || job->ticket.nonce != berth->nonce || job->ticket.uid != berth->pod.uid)
+                                 end(berth, "slurmctld no longer knows its job");
+                             else if (!job->active())
+                                 end(berth, "its job has ended");
+                         });
+    }
+}
+
+void NodeAgent::reconcile() {
+    std::vector<std::string> names;
+    run_dir_.list(RunDir::jobs, names);
+    for (const std::string &name : names)
+        if (berths_.count(name) == 0) {
+            if (run_dir_.exists(RunDir::ended, name))
+                run_dir_.remove(RunDir::jobs, name);
+            else if (const auto record = run_dir_.read(RunDir::jobs, name))
+                on_allocated(*record);
+        }
+    names.clear();
+    run_dir_.list(RunDir::ended, names);
+    for (const std::string &name : names)
+        if (run_dir_.age_seconds(RunDir::ended, name).value_or(0) > keep_ended_seconds && berths_.count(name) == 0)
+            run_dir_.remove(RunDir::ended, name);
+    verify_all();
+    // A thousand agents must not ask in step.
+    thread_local std::minstd_rand random(std::random_device{}());
+    const auto base = std::chrono::duration_cast<std::chrono::milliseconds>(config_.node.reconcile);
+    reconcile_timer_ = loop_.after(base * 3 / 4 + base * static_cast<int>(random() % 512) / 1024, [this] { reconcile(); });
+}
+
+void NodeAgent::drop(const BerthPtr &berth) {
+    berth->timer.reset();
+    run_dir_.remove(RunDir::jobs, berth->key());
+    berths_.erase(berth->key());
+}
+
+// One timer per berth, for the stage it is in: when that has changed, the call is void.
+void NodeAgent::run_later(const BerthPtr &berth, std::chrono::milliseconds delay, void (NodeAgent::*next)(const BerthPtr &)) {
+    berth->timer = loop_.after(delay, [this, weak = std::weak_ptr<Berth>(berth), stage = berth->stage, next] {
+        if (const BerthPtr still = weak.lock(); still && still->stage == stage)
+            (this->*next)(still);
+    });
+}
+
+}  // namespace berth::node
+
+namespace berth {
+
+std::unique_ptr<Role> make_node(Loop &loop, const Config &config, const std::string &node_name) {
+    return std::make_unique<node::NodeAgent>(loop, config, node_name);
+}
+
+}  // namespace berth

@@ -1,0 +1,134 @@
+// NodeAgent: the node role of berthd. It binds the pods of placeholders that Slurm allocated here, and proves pods gone
+// before Slurm may give their room away. One Berth per placeholder on this node; its way:
+//
+//      allocated ─► checking ─► binding ─► docked ─► finishing ─► (job completed, berth dropped)
+//                      │           │          │
+//                      └───────────┴──────────┴────► ending ─► (pods gone, epilog answered, berth dropped)
+//
+//   checking   the job is read from slurmctld and the pod from the API: both must still be what the ticket says
+//   binding    held/ is written, ended/ is not there, the Binding is on its way
+//   docked     the pod is bound here
+//   finishing  the pod ended by itself or was deleted by its user; once gone, the job is completed with its exit code
+//   ending     Slurm ended the job: the pod is deleted, killed if need be, and the epilog waits for the proof
+//
+// What survives a crash: the files of proto/records.h, the jobs in Slurm and the pods in the API. start() rebuilds
+// everything from them. All on the loop's thread. bind.cc holds the way in, hold.cc the way out.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/config.h"
+#include "agent/cluster.h"
+#include "agent/kube/api.h"
+#include "agent/kube/watch.h"
+#include "agent/node/event_server.h"
+#include "agent/node/pod_cgroup.h"
+#include "agent/role.h"
+#include "agent/slurm/client.h"
+#include "agent/slurm/workers.h"
+#include "proto/records.h"
+#include "proto/ticket.h"
+
+namespace berth::node {
+
+enum class Stage { checking, binding, docked, finishing, ending };
+
+struct Berth {
+    std::uint32_t job = 0;
+    std::string nonce;
+    std::optional<Ticket> ticket;  // absent when only held/ survived: such a berth binds nothing
+    kube::PodRef pod;
+    Stage stage = Stage::checking;
+
+    bool held = false;           // held/ names the pod: it is or may be bound here
+    bool request_open = false;   // a Binding or a look before it is on its way
+    std::optional<slurm::Job> job_seen;   // answers collected while checking
+    bool pod_looked = false;
+    std::optional<kube::Pod> pod_seen;    // the newest state known of the pod
+    bool pod_absent = false;     // the API said that this pod is no more
+
+    SourcePtr timer;             // the next try or look
+    std::chrono::milliseconds backoff{0};
+
+    // While ending.
+    std::chrono::steady_clock::time_point ending_since{};
+    std::chrono::steady_clock::duration api_away{};
+    std::chrono::steady_clock::time_point last_look{};
+    bool delete_accepted = false, delete_open = false;
+    bool killed = false, stuck = false;
+    std::vector<ConnectionId> waiting;  // epilogs
+
+    std::string key() const { return RunDir::job_name(job, nonce); }
+    bool terminal() const { return pod_seen && pod_seen->terminal(); }
+};
+
+class NodeAgent : public Role {
+  public:
+    NodeAgent(Loop &loop, const Config &config, const std::string &node_name);
+    ~NodeAgent() override;
+
+    Result<void> start() override;
+    void stop(std::function<void()> done) override;
+
+  private:
+    using BerthPtr = std::shared_ptr<Berth>;
+
+    // node_agent.cc: events and recovery
+    void on_message(ConnectionId connection, const Message &message);
+    void on_allocated(const Message &message);
+    void on_ended(ConnectionId connection, const Message &message);
+    void on_pod(kube::Pod &&pod);
+    void on_pod_removed(kube::Pod &&pod, bool last_state);
+    void recover_records();
+    void verify_all();        // asks slurmctld for every berth; what it no longer knows is ended
+    void adopt(const kube::Pod &pod);
+    void reconcile();
+    std::optional<Ticket> open_ticket(const Message &record, std::uint32_t &job);
+    BerthPtr find_by_pod(const std::string &pod_uid) const;
+    void drop(const BerthPtr &berth);  // forgets it, its timer and its jobs/ record
+    void run_later(const BerthPtr &berth, std::chrono::milliseconds delay, void (NodeAgent::*next)(const BerthPtr &));
+
+    // bind.cc: the way in
+    void look(const BerthPtr &berth);
+    void decide(const BerthPtr &berth);
+    void bind(const BerthPtr &berth);
+    void bound(const BerthPtr &berth);
+    void try_again(const BerthPtr &berth);
+    bool hold_pod(const BerthPtr &berth);  // writes held/; false when it cannot
+
+    // hold.cc: the way out
+    void end(const BerthPtr &berth, std::string_view why);
+    void hold_on(const BerthPtr &berth);   // one look while ending
+    void look_later(const BerthPtr &berth, void (NodeAgent::*next)(const BerthPtr &));
+    void remove_pod(const BerthPtr &berth, std::int64_t grace);
+    void finish(const BerthPtr &berth);
+    void complete_job(const BerthPtr &berth);
+    bool processes_gone(const Berth &berth) const;
+    void release(const BerthPtr &berth);   // the pod is gone: held/ goes
+    void answer(const BerthPtr &berth, const Message &message);
+
+    Loop &loop_;
+    const Config config_;
+    const ClusterConfig cluster_;
+    const std::string node_;       // Slurm's name
+    const std::string kube_node_;  // Kubernetes' name
+    const std::string cgroup_root_;
+    const RunDir run_dir_;
+    std::string key_;
+    std::unique_ptr<kube::Http> http_;
+    std::unique_ptr<kube::Api> api_;
+    std::unique_ptr<kube::Watcher> pods_, nodes_;
+    std::unique_ptr<EventServer> server_;
+    std::unique_ptr<Workers> workers_;
+    std::map<std::string, BerthPtr> berths_;  // by Berth::key()
+    bool node_ready_ = false;
+    bool uid_precondition_ = false;  // the server honours a Binding's uid
+    SourcePtr reconcile_timer_;
+};
+
+}  // namespace berth::node

@@ -1,0 +1,30 @@
+// Role: what berthd does on a host, the controller's part or a node's. One process may have both. All calls happen on
+// the loop's thread; the loop and the config outlive every role.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/config.h"
+#include "agent/loop.h"
+#include "agent/result.h"
+
+namespace berth {
+
+class Role {
+  public:
+    virtual ~Role() = default;
+
+    // Registers everything with the loop and returns without waiting for either server: an API server or slurmctld that
+    // is away is no error here. An error is something that only a person can mend, and berthd exits with it.
+    virtual Result<void> start() = 0;
+    // Takes no new work, ends what is under way, and calls `done` once, perhaps before it returns. The role may be
+    // destroyed afterwards, and also without stop(): all state lives in Slurm and Kubernetes.
+    virtual void stop(std::function<void()> done) = 0;
+};
+
+std::unique_ptr<Role> make_controller(Loop &loop, const Config &config);
+std::unique_ptr<Role> make_node(Loop &loop, const Config &config, const std::string &node_name);
+
+}  // namespace berth

@@ -1,0 +1,62 @@
+// The calls that Berth makes to slurmctld, through libslurm. All block; all may be called from any thread (Workers does).
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/result.h"
+#include "agent/translate/placeholder.h"
+#include "proto/ticket.h"
+
+namespace berth::slurm {
+
+// Reads slurm.conf; once per process, before anything else here.
+void start();
+std::uint32_t slurm_user();       // SlurmUser's uid
+std::uint16_t inactive_limit();   // InactiveLimit, seconds
+
+enum class JobState { pending, running, suspended, ended };
+
+struct Job {
+    std::uint32_t id = 0;
+    JobState state = JobState::ended;
+    bool completing = false;
+    std::string state_name;  // "PENDING", "CANCELLED", "TIMEOUT", ...
+    std::string reason;      // "Resources", "Priority", ...; with Slurm's own detail where there is one
+    std::uint32_t uid = 0;
+    std::uint32_t exit_status = 0;  // a wait status
+    std::uint32_t cpus = 0;         // allocated, when running
+    std::uint64_t memory_mib_per_node = 0;
+    std::uint32_t tasks = 0;
+    std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
+    Ticket ticket;
+
+    bool active() const { return (state == JobState::running || state == JobState::suspended) && !completing; }
+};
+
+// How a submission went. `unsure`: the request may have been carried out or may still be; look for the nonce before another try.
+struct Submission {
+    enum class Outcome { queued, running, refused, unsure } outcome = Outcome::unsure;
+    std::uint32_t job = 0;
+    std::string problem;  // what slurmctld said, for refused and unsure
+};
+
+Submission submit(const Placeholder &placeholder, const Ticket &ticket, std::uint16_t doorbell_port);
+
+// The job, if slurmctld knows it and it carries a ticket of ours; nothing when slurmctld says that there is no such
+// placeholder; an error when it cannot be asked.
+Result<std::optional<Job>> load(std::uint32_t job);
+// All placeholders of one cluster, ended ones included while slurmctld remembers them.
+Result<std::vector<Job>> load_all(const std::string &cluster);
+
+// When slurmctld started; 0 when it does not say.
+std::time_t boot_time();
+
+// Both succeed when the job has ended already.
+Result<void> complete(std::uint32_t job, std::uint32_t wait_status);
+Result<void> cancel(std::uint32_t job);
+
+}  // namespace berth::slurm

@@ -1,0 +1,49 @@
+#include "agent/slurm/workers.h"
+
+namespace berth {
+
+Workers::Workers(Loop &loop, unsigned threads) : loop_(loop) {
+    for (unsigned i = 0; i < threads; ++i)
+        threads_.emplace_back([this] { work(); });
+}
+
+Workers::~Workers() {
+    {
+        std::lock_guard lock(mutex_);
+        stopping_ = true;
+        queue_.clear();
+    }
+    ready_.notify_all();
+    for (std::thread &thread : threads_)
+        thread.join();
+}
+
+std::size_t Workers::waiting() const {
+    std::lock_guard lock(mutex_);
+    return queue_.size();
+}
+
+void Workers::push(std::function<void()> job) {
+    {
+        std::lock_guard lock(mutex_);
+        queue_.push_back(std::move(job));
+    }
+    ready_.notify_one();
+}
+
+void Workers::work() {
+    for (;;) {
+        std::function<void()> job;
+        {
+            std::unique_lock lock(mutex_);
+            ready_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+            if (stopping_)
+                return;
+            job = std::move(queue_.front());
+            queue_.pop_front();
+        }
+        job();
+    }
+}
+
+}  // namespace berth

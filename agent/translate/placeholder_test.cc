@@ -1,0 +1,464 @@
+#include "agent/translate/placeholder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "agent/translate/annotations.h"
+#include "test/unit/suite.h"
+
+using namespace berth;
+
+namespace {
+
+constexpr std::int64_t kMi = 1024 * 1024;
+
+// What one pod says. Annotation keys are given without the prefix.
+struct Ask {
+    std::vector<std::pair<std::string, std::string>> annotations;
+    std::int64_t cpu_milli = 0, memory_bytes = 0;
+    std::vector<std::pair<std::string, std::int64_t>> extended;
+    std::int64_t deadline = 0;
+    std::string ns = "science";
+    std::string service_account = "default";
+};
+
+kube::Pod make_pod(const Ask &ask) {
+    kube::Pod pod;
+    pod.ns = ask.ns;
+    pod.name = "sim-0";
+    pod.uid = "0b5c";
+    pod.service_account = ask.service_account;
+    pod.need = {ask.cpu_milli, ask.memory_bytes, ask.extended};
+    pod.active_deadline_seconds = ask.deadline;
+    for (const auto &[key, value] : ask.annotations)
+        pod.annotations.emplace_back(std::string(kAnnotationPrefix) + key, value);
+    std::sort(pod.annotations.begin(), pod.annotations.end());
+    return pod;
+}
+
+Config make_config() {
+    Config config;
+    config.clusters.push_back({});
+    TenantConfig science;
+    science.ns = "science";
+    science.user = "ada";
+    science.accounts = {"physics", "chemistry"};
+    science.partitions = {"batch", "gpu"};
+    science.qos = {"normal", "high"};
+    science.reservations = {"maint"};
+    TenantConfig bare;
+    bare.ns = "bare";
+    bare.user = "bob";
+    TenantConfig vip = bare;
+    vip.ns = "vip-*";
+    vip.service_account = "boss";
+    vip.may_set_priority = true;
+    TenantConfig rooted;
+    rooted.ns = "rooted";
+    rooted.user = "toor";
+    TenantConfig wheel;
+    wheel.ns = "wheel";
+    wheel.user = "ada";
+    wheel.group = "wheel";
+    TenantConfig ghost;
+    ghost.ns = "ghost";
+    ghost.user = "nobody-here";
+    config.tenants = {science, bare, vip, rooted, wheel, ghost};
+    config.gres.push_back({"example.com/a100", "gpu:a100"});
+    config.gres.push_back({"example.com/disk", "tmpdisk"});
+    return config;
+}
+
+Result<Identity> identities(const std::string &user, const std::string &group) {
+    if (user == "toor")
+        return Identity{0, 5};
+    if (user == "ada")
+        return Identity{1001, group == "wheel" ? 0u : 2001u};
+    if (user == "bob")
+        return Identity{1002, 2002};
+    return Error{fmt::format("user \"{}\" is not known to this host", user)};
+}
+
+// One line that shows every field that is not at its resting value.
+std::string shown(const Placeholder &p) {
+    std::string out = fmt::format("{}.{} c{} m{}", p.uid, p.gid, p.cpus_per_task, p.memory_mib_per_node);
+    const std::pair<const char *, const std::string *> texts[] = {
+        {"acct", &p.account}, {"part", &p.partition}, {"qos", &p.qos}, {"resv", &p.reservation},
+        {"feat", &p.constraints}, {"lic", &p.licenses}, {"wckey", &p.wckey}};
+    for (const auto &[key, value] : texts)
+        if (!value->empty())
+            out += fmt::format(" {}={}", key, *value);
+    if (p.job_name != "science/sim-0")
+        out += " name=" + p.job_name;
+    for (const auto &[name, count] : p.gres)
+        out += fmt::format(" {}={}", name, count);
+    if (p.time_limit_minutes != 0)
+        out += fmt::format(" t{}", p.time_limit_minutes);
+    if (p.priority)
+        out += fmt::format(" prio{}", *p.priority);
+    if (p.exclusive)
+        out += " exclusive";
+    if (p.tasks != 1 || p.min_nodes != 1 || p.max_nodes != 1)
+        out += " NOT ONE TASK ON ONE NODE";
+    return out;
+}
+
+struct Accepted {
+    Ask ask;
+    std::string expected;  // after "1001.2001 "; "=..." stands for the whole
+};
+
+struct Refused {
+    Ask ask;
+    std::vector<std::string> words;  // all of them in the error
+};
+
+// What namespace science gets for a pod that says nothing.
+const std::string kPlaces = " acct=physics part=batch qos=normal";
+
+void check_accepted(const std::vector<Accepted> &rows) {
+    const Config config = make_config();
+    for (std::size_t i = 0; i < rows.size(); i++) {
+        const Result<Placeholder> got = translate(make_pod(rows[i].ask), config, identities);
+        ck_assert_msg(got.ok(), "row %zu (%s) is refused: %s", i, rows[i].expected.c_str(),
+                      got ? "" : got.error().c_str());
+        std::string expected = rows[i].expected;
+        expected = expected[0] == '=' ? expected.substr(1) : "1001.2001 " + expected;
+        ck_assert_msg(shown(*got) == expected, "row %zu:\n got      %s\n expected %s", i, shown(*got).c_str(),
+                      expected.c_str());
+    }
+}
+
+void check_refused(const std::vector<Refused> &rows) {
+    const Config config = make_config();
+    for (std::size_t i = 0; i < rows.size(); i++) {
+        const Result<Placeholder> got = translate(make_pod(rows[i].ask), config, identities);
+        ck_assert_msg(!got.ok(), "row %zu (%s) is accepted: %s", i, rows[i].words[0].c_str(),
+                      got ? shown(*got).c_str() : "");
+        for (const std::string &word : rows[i].words)
+            ck_assert_msg(got.error().find(word) != std::string::npos, "row %zu: \"%s\" is missing in: %s", i,
+                          word.c_str(), got.error().c_str());
+        ck_assert_msg(got.error().find('\n') == std::string::npos, "row %zu: a newline in: %s", i, got.error().c_str());
+        ck_assert_msg(got.error().size() < 600, "row %zu: too long: %s", i, got.error().c_str());
+    }
+}
+
+// ck_assert_str_eq keeps only pointers, which for temporaries end too early.
+void check_text(const std::string &got, const std::string &expected) {
+    ck_assert_str_eq(got.c_str(), expected.c_str());
+}
+
+START_TEST(a_silent_pod_gets_the_defaults) {
+    const Result<Placeholder> got = translate(make_pod({}), make_config(), identities);
+    ck_assert(got.ok());
+    check_text(got->job_name, "science/sim-0");
+    check_text(got->comment, "pod science/sim-0");
+    check_text(shown(*got), "1001.2001 c1 m512" + kPlaces);
+    ck_assert(got->gres.empty());
+}
+END_TEST
+
+START_TEST(sizes_round_up_and_never_fall_below_the_pod) {
+    check_accepted({
+        {{{}, 200}, "c1 m512" + kPlaces},
+        {{{}, 1000}, "c1 m512" + kPlaces},
+        {{{}, 1001}, "c2 m512" + kPlaces},
+        {{{}, 2000, 200 * kMi}, "c2 m200" + kPlaces},
+        {{{}, 0, 1}, "c1 m1" + kPlaces},
+        {{{}, 0, kMi + 1}, "c1 m2" + kPlaces},
+        {{{{"cpu-per-task", "200m"}}}, "c1 m512" + kPlaces},
+        {{{{"cpu-per-task", "4"}}, 1500}, "c4 m512" + kPlaces},
+        {{{{"cpu-per-task", "1500m"}}, 1500}, "c2 m512" + kPlaces},
+        {{{{"cpu-per-task", "1.2"}}, 2000}, "c2 m512" + kPlaces},
+        {{{{"cpu-per-task", "65533"}}}, "c65533 m512" + kPlaces},
+        {{{{"cpu-per-task", ""}}, 3000}, "c3 m512" + kPlaces},
+        {{{{"mem-per-node", "1Gi"}}}, "c1 m1024" + kPlaces},
+        {{{{"mem-per-node", "1Gi"}}, 0, 1024 * kMi}, "c1 m1024" + kPlaces},
+        {{{{"mem-per-node", "2G"}}, 0, kMi}, "c1 m1908" + kPlaces},
+        {{{{"mem-per-node", "1"}}}, "c1 m1" + kPlaces},
+        {{{{"min-nodes", "1"}, {"max-nodes", "1"}}}, "c1 m512" + kPlaces},
+    });
+    check_refused({
+        {{{{"cpu-per-task", "1"}}, 1500},
+         {"slurmjob.slinky.slurm.net/cpu-per-task", "\"1\"", "1500m CPU", "2 or more"}},
+        {{{{"cpu-per-task", "foo"}}}, {"slurmjob.slinky.slurm.net/cpu-per-task", "\"foo\"", "accepted"}},
+        {{{{"cpu-per-task", "0"}}}, {"cpu-per-task", "\"0\"", "above 0"}},
+        {{{{"cpu-per-task", "-1"}}}, {"cpu-per-task", "\"-1\""}},
+        {{{{"cpu-per-task", "65534"}}}, {"cpu-per-task", "65533"}},
+        {{{{"cpu-per-task", "1e30"}}}, {"cpu-per-task", "too large"}},
+        {{{}, 65534 * 1000}, {"65534 CPUs", "65533"}},
+        {{{{"mem-per-node", "foo"}}}, {"slurmjob.slinky.slurm.net/mem-per-node", "\"foo\""}},
+        {{{{"mem-per-node", "0"}}}, {"mem-per-node", "above 0"}},
+        {{{{"mem-per-node", "1024"}}, 0, 2 * kMi}, {"mem-per-node", "\"1Mi\"", "2097152 bytes", "2Mi or more"}},
+        {{{{"min-nodes", "2"}}}, {"slurmjob.slinky.slurm.net/min-nodes", "\"2\"", "one node", "accepted is 1"}},
+        {{{{"max-nodes", "4"}}}, {"slurmjob.slinky.slurm.net/max-nodes", "\"4\"", "accepted is 1"}},
+        {{{{"min-nodes", "foo"}}}, {"min-nodes", "\"foo\"", "whole number"}},
+        {{{{"max-nodes", "0"}}}, {"max-nodes", "\"0\""}},
+        {{{{"max-nodes", "1.0"}}}, {"max-nodes", "whole number"}},
+    });
+}
+END_TEST
+
+START_TEST(generic_resources_come_from_the_pod_and_its_annotation) {
+    check_accepted({
+        {{{}, 0, 0, {{"nvidia.com/gpu", 2}}}, "c1 m512" + kPlaces + " gpu=2"},
+        {{{}, 0, 0, {{"amd.com/gpu", 2}}}, "c1 m512" + kPlaces + " gpu=2"},
+        {{{}, 0, 0, {{"amd.com/gpu", 1}, {"nvidia.com/gpu", 2}}}, "c1 m512" + kPlaces + " gpu=3"},
+        {{{}, 0, 0, {{"nvidia.com/gpu", 0}}}, "c1 m512" + kPlaces},
+        {{{}, 0, 0, {{"example.com/unheard-of", 0}}}, "c1 m512" + kPlaces},
+        {{{}, 0, 0, {{"example.com/a100", 4}}}, "c1 m512" + kPlaces + " gpu:a100=4"},
+        {{{{"gres", "gpu:2"}}}, "c1 m512" + kPlaces + " gpu=2"},
+        {{{{"gres", "gpu"}}}, "c1 m512" + kPlaces + " gpu=1"},
+        {{{{"gres", "gres/gpu:a100:2,gres:shard:3"}}}, "c1 m512" + kPlaces + " gpu:a100=2 shard=3"},
+        {{{{"gres", "gpu:1g.5gb"}}}, "c1 m512" + kPlaces + " gpu:1g.5gb=1"},
+        {{{{"gres", "tmpdisk:10G"}}}, "c1 m512" + kPlaces + " tmpdisk=10737418240"},
+        {{{{"gres", "gpu:1,gpu:2"}}}, "c1 m512" + kPlaces + " gpu=3"},
+        {{{{"gres", "gpu:a100:2"}}, 0, 0, {{"nvidia.com/gpu", 2}}}, "c1 m512" + kPlaces + " gpu:a100=2"},
+        {{{{"gres", "gpu:a100:1,gpu:h100:1"}}, 0, 0, {{"nvidia.com/gpu", 2}}},
+         "c1 m512" + kPlaces + " gpu:a100=1 gpu:h100=1"},
+        {{{{"gres", "gpu:4"}}, 0, 0, {{"nvidia.com/gpu", 2}}}, "c1 m512" + kPlaces + " gpu=4"},
+        {{{{"gres", "shard:1"}}, 0, 0, {{"nvidia.com/gpu", 2}}}, "c1 m512" + kPlaces + " shard=1 gpu=2"},
+        {{{{"gres", "gpu:a100:4"}}, 0, 0, {{"example.com/a100", 4}, {"example.com/disk", 9}}},
+         "c1 m512" + kPlaces + " gpu:a100=4 tmpdisk=9"},
+    });
+    check_refused({
+        {{{}, 0, 0, {{"example.com/fpga", 1}}},
+         {"1 of example.com/fpga", "resource: example.com/fpga", "gres", "berth.yaml"}},
+        {{{{"gres", "gpu:1"}}, 0, 0, {{"nvidia.com/gpu", 2}}},
+         {"slurmjob.slinky.slurm.net/gres", "1 of gpu", "2 or more"}},
+        {{{{"gres", "gpu:h100:4"}}, 0, 0, {{"example.com/a100", 4}}}, {"gres", "0 of gpu:a100", "4 or more"}},
+        {{{{"gres", "gpu:4"}}, 0, 0, {{"example.com/a100", 4}}}, {"gres", "0 of gpu:a100", "4 or more"}},
+        {{{{"gres", "gpu:a100:2"}}, 0, 0, {{"example.com/a100", 2}, {"nvidia.com/gpu", 1}}},
+         {"gres", "2 of gpu ", "3 or more"}},
+        {{{{"gres", "gpu:2"}},
+          0,
+          0,
+          {{"amd.com/gpu", INT64_MAX}, {"example.com/a100", INT64_MAX}, {"nvidia.com/gpu", INT64_MAX}}},
+         {"gres", "2 of gpu "}},
+        {{{{"gres", "gpu:0"}}}, {"gres", "\"gpu:0\"", "accepted"}},
+        {{{{"gres", "gpu:a100:x:2"}}}, {"gres", "accepted"}},
+        {{{{"gres", "gpu:2,"}}}, {"gres", "accepted"}},
+        {{{{"gres", ":2"}}}, {"gres", "accepted"}},
+        {{{{"gres", "gpu: 2"}}}, {"gres", "accepted"}},
+        {{{{"gres", "gpu:2\nx"}}}, {"gres", "printable"}},
+        {{{{"gres", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"}}}, {"gres", "up to 16"}},
+        {{{{"gres", "gpu:99999999999999999"}}}, {"gres", "accepted"}},
+    });
+}
+END_TEST
+
+START_TEST(an_annotation_chooses_inside_the_tenant_entry_never_outside) {
+    check_accepted({
+        {{{{"account", "chemistry"}}}, "c1 m512 acct=chemistry part=batch qos=normal"},
+        {{{{"account", "physics"}}}, "c1 m512" + kPlaces},
+        {{{{"partition", "gpu"}}}, "c1 m512 acct=physics part=gpu qos=normal"},
+        {{{{"qos", "high"}}}, "c1 m512 acct=physics part=batch qos=high"},
+        {{{{"reservation", "maint"}}}, "c1 m512" + kPlaces + " resv=maint"},
+        {{{{"account", ""}}}, "c1 m512" + kPlaces},
+        {{{}, 0, 0, {}, 0, "bare"}, "=1002.2002 c1 m512 name=bare/sim-0"},
+        {{{}, 0, 0, {}, 0, "vip-7", "boss"}, "=1002.2002 c1 m512 name=vip-7/sim-0"},
+    });
+    check_refused({
+        {{{{"account", "biology"}}},
+         {"slurmjob.slinky.slurm.net/account", "\"biology\"", "physics, chemistry", "science"}},
+        {{{{"partition", "secret"}}}, {"slurmjob.slinky.slurm.net/partition", "\"secret\"", "batch, gpu"}},
+        {{{{"partition", "batch,secret"}}}, {"partition", "accepted"}},
+        {{{{"qos", "urgent"}}}, {"slurmjob.slinky.slurm.net/qos", "\"urgent\"", "normal, high"}},
+        {{{{"reservation", "other"}}}, {"slurmjob.slinky.slurm.net/reservation", "\"other\"", "maint"}},
+        {{{{"account", "Physics"}}}, {"account", "physics, chemistry"}},
+        {{{{"account", "a b"}}}, {"account", "\"a b\"", "accepted"}},
+        {{{{"account", "physics\n"}}}, {"account", "accepted"}},
+        {{{{"account", std::string(65, 'a')}}}, {"account", "accepted", "..."}},
+        {{{{"account", "physics"}}, 0, 0, {}, 0, "bare"}, {"account", "bare", "no account"}},
+        {{{{"partition", "batch"}}, 0, 0, {}, 0, "bare"}, {"partition", "no partition"}},
+        {{{{"qos", "normal"}}, 0, 0, {}, 0, "bare"}, {"qos", "no qos"}},
+        {{{{"reservation", "maint"}}, 0, 0, {}, 0, "bare"}, {"reservation", "no reservation"}},
+        {{{}, 0, 0, {}, 0, "elsewhere"}, {"no tenant entry", "elsewhere", "berth.yaml"}},
+        {{{}, 0, 0, {}, 0, "vip-7"}, {"no tenant entry", "vip-7", "default"}},
+    });
+}
+END_TEST
+
+START_TEST(identity_is_the_sites_and_never_root) {
+    check_accepted({
+        {{{{"user-id", "1001"}}}, "c1 m512" + kPlaces},
+        {{{{"user-id", "ada"}, {"group-id", "2001"}}}, "c1 m512" + kPlaces},
+    });
+    check_refused({
+        {{{{"user-id", "1002"}}},
+         {"slurmjob.slinky.slurm.net/user-id", "\"1002\"", "accepted for namespace science is 1001"}},
+        {{{{"user-id", "0"}}}, {"user-id", "\"0\"", "1001"}},
+        {{{{"user-id", "root"}}}, {"user-id", "\"root\"", "1001"}},
+        {{{{"user-id", "1001x"}}}, {"user-id", "1001"}},
+        {{{{"user-id", "4294968297"}}}, {"user-id", "1001"}},
+        {{{{"group-id", "0"}}}, {"slurmjob.slinky.slurm.net/group-id", "\"0\"", "2001"}},
+        {{{{"group-id", "2002"}}}, {"group-id", "2001"}},
+        {{{}, 0, 0, {}, 0, "rooted"}, {"rooted", "user 0"}},
+        {{{}, 0, 0, {}, 0, "wheel"}, {"wheel", "group 0"}},
+        {{{}, 0, 0, {}, 0, "ghost"}, {"tenant entry", "ghost", "nobody-here"}},
+    });
+}
+END_TEST
+
+START_TEST(time_limits_follow_the_smaller_of_deadline_and_annotation) {
+    check_accepted({
+        {{{{"timelimit", "30"}}}, "c1 m512" + kPlaces + " t30"},
+        {{{{"timelimit", "90s"}}}, "c1 m512" + kPlaces + " t2"},
+        {{{{"timelimit", "1-00:00:00"}}}, "c1 m512" + kPlaces + " t1440"},
+        {{{{"timelimit", "0"}}}, "c1 m512" + kPlaces},
+        {{{}, 0, 0, {}, 90}, "c1 m512" + kPlaces + " t2"},
+        {{{}, 0, 0, {}, 60}, "c1 m512" + kPlaces + " t1"},
+        {{{}, 0, 0, {}, INT64_MAX}, "c1 m512" + kPlaces + " t35791394"},
+        {{{{"timelimit", "30"}}, 0, 0, {}, 60}, "c1 m512" + kPlaces + " t1"},
+        {{{{"timelimit", "1"}}, 0, 0, {}, 3600}, "c1 m512" + kPlaces + " t1"},
+        {{{{"timelimit", "0"}}, 0, 0, {}, 3600}, "c1 m512" + kPlaces + " t60"},
+    });
+    check_refused({
+        {{{{"timelimit", "foo"}}}, {"slurmjob.slinky.slurm.net/timelimit", "\"foo\"", "accepted"}},
+        {{{{"timelimit", "UNLIMITED"}}}, {"timelimit", "accepted"}},
+    });
+}
+END_TEST
+
+START_TEST(free_texts_are_bounded_and_printable) {
+    check_accepted({
+        {{{{"constraints", "intel&gpu|[rack1*2]"}}}, "c1 m512" + kPlaces + " feat=intel&gpu|[rack1*2]"},
+        {{{{"licenses", "matlab:2,ansys@db:1"}}}, "c1 m512" + kPlaces + " lic=matlab:2,ansys@db:1"},
+        {{{{"wckey", "proj_1"}}}, "c1 m512" + kPlaces + " wckey=proj_1"},
+        {{{{"job-name", "my job"}}}, "c1 m512" + kPlaces + " name=my job"},
+    });
+    check_refused({
+        {{{{"constraints", "a\nb"}}}, {"slurmjob.slinky.slurm.net/constraints", "printable"}},
+        {{{{"constraints", std::string(257, 'a')}}}, {"constraints", "up to 256"}},
+        {{{{"licenses", "a\x01"}}}, {"slurmjob.slinky.slurm.net/licenses", "printable"}},
+        {{{{"job-name", "a\x1b[2J"}}}, {"slurmjob.slinky.slurm.net/job-name", "printable"}},
+        {{{{"job-name", "na\xc3\xafve"}}}, {"job-name", "printable"}},
+        {{{{"wckey", "*x"}}}, {"slurmjob.slinky.slurm.net/wckey", "accepted"}},
+    });
+}
+END_TEST
+
+START_TEST(sharing_is_the_default_and_exclusive_is_true_or_false) {
+    check_accepted({
+        {{{{"exclusive", "true"}}}, "c1 m512" + kPlaces + " exclusive"},
+        {{{{"exclusive", "false"}}}, "c1 m512" + kPlaces},
+        {{{{"exclusive", ""}}}, "c1 m512" + kPlaces},
+    });
+    check_refused({
+        {{{{"exclusive", "yes"}}}, {"slurmjob.slinky.slurm.net/exclusive", "\"yes\"", "\"true\"", "\"false\""}},
+        {{{{"exclusive", "True"}}}, {"exclusive", "accepted"}},
+        {{{{"exclusive", "user"}}}, {"exclusive", "accepted"}},
+    });
+    Config config = make_config();
+    config.defaults.exclusive = true;
+    ck_assert(translate(make_pod({}), config, identities)->exclusive);
+    ck_assert(!translate(make_pod({{{"exclusive", "false"}}}), config, identities)->exclusive);
+}
+END_TEST
+
+START_TEST(priority_needs_the_sites_leave) {
+    check_accepted({
+        {{{{"priority", "100"}}, 0, 0, {}, 0, "vip-7", "boss"}, "=1002.2002 c1 m512 name=vip-7/sim-0 prio100"},
+    });
+    check_refused({
+        {{{{"priority", "100"}}}, {"slurmjob.slinky.slurm.net/priority", "\"100\"", "science"}},
+        {{{{"priority", "foo"}}}, {"priority", "\"foo\"", "whole numbers"}},
+        {{{{"priority", "0"}}, 0, 0, {}, 0, "vip-7", "boss"}, {"priority", "\"0\"", "from 1"}},
+        {{{{"priority", "-1"}}, 0, 0, {}, 0, "vip-7", "boss"}, {"priority", "whole numbers"}},
+        {{{{"priority", "4294967294"}}, 0, 0, {}, 0, "vip-7", "boss"}, {"priority", "4294967293"}},
+    });
+}
+END_TEST
+
+START_TEST(unknown_keys_are_refused_and_foreign_ones_passed_over) {
+    check_refused({
+        {{{{"time-limit", "30"}}},
+         {"slurmjob.slinky.slurm.net/time-limit is unknown", "timelimit", "account, constraints"}},
+        {{{{"", "x"}}}, {"is unknown", "wckey"}},
+        {{{{"Account", ""}}}, {"slurmjob.slinky.slurm.net/Account is unknown"}},
+    });
+    kube::Pod pod = make_pod({});
+    pod.annotations = {{"berth.dev/nonce", "n"}, {"slinky.slurm.net/slurm-node", "n1"}};
+    ck_assert(translate(pod, make_config(), identities).ok());
+}
+END_TEST
+
+START_TEST(a_pod_that_could_not_be_decoded_says_why) {
+    kube::Pod pod = make_pod({});
+    pod.problem = "container main: cpu request \"x\" is not a quantity";
+    const Result<Placeholder> got = translate(pod, make_config(), identities);
+    ck_assert(!got.ok());
+    check_text(got.error(), pod.problem);
+}
+END_TEST
+
+START_TEST(site_defaults_serve_pods_that_say_nothing) {
+    Config config = make_config();
+    config.defaults = {2000, 2500, 45, false};
+    const auto translated = [&](const Ask &ask) { return shown(*translate(make_pod(ask), config, identities)); };
+    check_text(translated({}), "1001.2001 c3 m2000" + kPlaces + " t45");
+    check_text(translated({{}, 0, 0, {}, 60}), "1001.2001 c3 m2000" + kPlaces + " t1");
+    // An annotation may go below a default, since the pod itself asked for nothing.
+    check_text(translated({{{"cpu-per-task", "1"}, {"mem-per-node", "1Mi"}, {"timelimit", "50"}}}),
+               "1001.2001 c1 m1" + kPlaces + " t50");
+}
+END_TEST
+
+START_TEST(the_first_tenant_entry_that_matches_counts) {
+    Config config;
+    const std::pair<const char *, const char *> entries[] = {
+        {"team-a", "robot"}, {"team-*", ""}, {"*-prod", ""}, {"a*b*c", ""}, {"**", ""}};
+    for (const auto &[ns, account] : entries) {
+        TenantConfig tenant;
+        tenant.ns = ns;
+        tenant.service_account = account;
+        config.tenants.push_back(tenant);
+    }
+    const struct {
+        const char *ns, *account;
+        std::size_t expected;
+    } rows[] = {
+        {"team-a", "robot", 0}, {"team-a", "default", 1}, {"team-", "x", 1}, {"team-prod", "x", 1},
+        {"web-prod", "x", 2},   {"-prod", "x", 2},        {"abc", "x", 3},   {"axxbyyc", "x", 3},
+        {"acb", "x", 4},        {"anything", "", 4},
+    };
+    for (const auto &row : rows)
+        ck_assert_msg(find_tenant(config, row.ns, row.account) == &config.tenants[row.expected], "%s/%s", row.ns,
+                      row.account);
+    config.tenants.pop_back();
+    ck_assert_ptr_null(find_tenant(config, "anything", ""));
+    ck_assert_ptr_null(find_tenant(config, "team", ""));
+}
+END_TEST
+
+START_TEST(the_hosts_names_are_looked_up) {
+    const IdentityLookup lookup = system_identities();
+    const Result<Identity> root = lookup("root", "");
+    ck_assert(root.ok());
+    ck_assert_uint_eq(root->uid, 0);
+    const Result<Identity> number = lookup("3999999999", "3999999998");
+    ck_assert(number.ok());
+    ck_assert_uint_eq(number->uid, 3999999999u);
+    ck_assert_uint_eq(number->gid, 3999999998u);
+    ck_assert(!lookup("3999999999", "").ok());
+    ck_assert(!lookup("4294967295", "5").ok());
+    ck_assert(!lookup("no-such-user-here", "").ok());
+    ck_assert(!lookup("root", "no-such-group-here").ok());
+    ck_assert(!lookup("", "").ok());
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+    return berth::test::run_suite(
+        "placeholder", {a_silent_pod_gets_the_defaults, sizes_round_up_and_never_fall_below_the_pod,
+                        generic_resources_come_from_the_pod_and_its_annotation,
+                        an_annotation_chooses_inside_the_tenant_entry_never_outside,
+                        identity_is_the_sites_and_never_root, time_limits_follow_the_smaller_of_deadline_and_annotation,
+                        free_texts_are_bounded_and_printable, sharing_is_the_default_and_exclusive_is_true_or_false,
+                        priority_needs_the_sites_leave, unknown_keys_are_refused_and_foreign_ones_passed_over,
+                        a_pod_that_could_not_be_decoded_says_why, site_defaults_serve_pods_that_say_nothing,
+                        the_first_tenant_entry_that_matches_counts, the_hosts_names_are_looked_up});
+}

@@ -1,0 +1,41 @@
+// Ticket: what a placeholder is for. It is the admin_comment of the Slurm job (Slurm lets only its admins set that), so
+// that the controller finds its jobs again; and, sealed by job_submit_berth.so, the SPANK_BERTH variable that nodes
+// trust. A small JSON object that begins with {"berth":1, which is also how a placeholder is recognised.
+// Pure functions, safe in any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace berth {
+
+// The variable that carries the sealed ticket into prolog and epilog.
+constexpr std::string_view ticket_variable = "SPANK_BERTH";
+
+struct Ticket {
+    std::string cluster;
+    std::string ns;
+    std::string kind;  // "Pod"
+    std::string name;  // the workload's name; the pod's for kind Pod
+    std::string uid;   // the workload's uid; the pod's for kind Pod
+    std::string nonce; // 16 hex digits: with the job id it names the placeholder for ever
+    std::uint32_t user = 0, group = 0;  // the tenant
+    // What a node must find in the allocation before it binds.
+    std::uint32_t size = 1;  // pods
+    std::uint32_t cpus = 0;  // per pod
+    std::uint64_t memory_mib = 0;  // per pod
+
+    bool operator==(const Ticket &) const = default;
+};
+
+// Whether the text claims to be a ticket, good or bad; cheap enough for every job that slurmctld sees.
+bool looks_like_ticket(std::string_view text);
+// Empty when the ticket holds text that is not UTF-8, or would be longer than 8 KiB.
+std::string to_json(const Ticket &ticket);
+// Refuses unknown versions, missing, empty, doubled or wrongly typed members, and texts over 8 KiB; says why. What it
+// takes looks_like_ticket() takes too.
+std::optional<Ticket> parse_ticket(std::string_view json, std::string &why);
+
+}  // namespace berth
