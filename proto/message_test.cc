@@ -28,8 +28,8 @@ std::string line(std::string_view key, std::size_t length) {
 }  // namespace
 
 START_TEST(message_is_plain_text_with_a_version) {
-    ck_assert_str_eq(encode(Message{"check", {}}).c_str(), "berth 1 check\n");
-    ck_assert_str_eq(encode(Message{"ended", {}}.set("job", 7).set("nonce", "00ff")).c_str(),
+    ck_assert_text(encode(Message{"check", {}}), "berth 1 check\n");
+    ck_assert_text(encode(Message{"ended", {}}.set("job", 7).set("nonce", "00ff")),
                      "berth 1 ended\njob=7\nnonce=00ff\n");
 }
 END_TEST
@@ -38,7 +38,7 @@ START_TEST(message_comes_back_as_it_went) {
     std::string why;
     const auto back = decode(encode(allocated()), why);
     ck_assert(back.has_value());
-    ck_assert_str_eq(back->verb.c_str(), "allocated");
+    ck_assert_text(back->verb, "allocated");
     ck_assert(back->fields == allocated().fields);
     ck_assert(back->number("job") == 12);
 }
@@ -95,7 +95,7 @@ START_TEST(every_cut_off_message_is_refused) {
 END_TEST
 
 START_TEST(key_that_stands_twice_is_refused) {
-    ck_assert_str_eq(refusal("berth 1 ended\njob=1\njob=1\n").c_str(), "a key stands twice");
+    ck_assert_text(refusal("berth 1 ended\njob=1\njob=1\n"), "a key stands twice");
     ck_assert(encode(Message{"ended", {}}.set("job", 1).set("job", 2)).empty());
 }
 END_TEST

@@ -21,6 +21,7 @@ struct Run : Scratch {
     std::string why;
     Run() { ck_assert_msg(dir.make(why), "%s", why.c_str()); }
 
+    using Scratch::write;
     bool write(RunDir::Kind kind, const std::string &name) { return dir.write(kind, name, Message{"x", {}}.set("name", name), why); }
     std::vector<std::string> names(RunDir::Kind kind) const {
         std::vector<std::string> found;
@@ -39,11 +40,11 @@ mode_t mode_of(const std::string &path) {
 }  // namespace
 
 START_TEST(node_name_replaces_every_percent_n) {
-    ck_assert_str_eq(RunDir::expand("/run/berth", "n1").c_str(), "/run/berth");
-    ck_assert_str_eq(RunDir::expand("/run/%n/berth-%n", "n1").c_str(), "/run/n1/berth-n1");
-    ck_assert_str_eq(RunDir::expand("/run/%n", "%n%n").c_str(), "/run/%n%n");
-    ck_assert_str_eq(RunDir::expand("/run/%n/x", "").c_str(), "/run//x");
-    ck_assert_str_eq(RunDir::job_name(4294967294, "0123456789abcdef").c_str(), "4294967294.0123456789abcdef");
+    ck_assert_text(RunDir::expand("/run/berth", "n1"), "/run/berth");
+    ck_assert_text(RunDir::expand("/run/%n/berth-%n", "n1"), "/run/n1/berth-n1");
+    ck_assert_text(RunDir::expand("/run/%n", "%n%n"), "/run/%n%n");
+    ck_assert_text(RunDir::expand("/run/%n/x", ""), "/run//x");
+    ck_assert_text(RunDir::job_name(4294967294, "0123456789abcdef"), "4294967294.0123456789abcdef");
 }
 END_TEST
 
@@ -57,7 +58,7 @@ START_TEST(directory_is_made_with_its_parents_and_records_are_private) {
     ck_assert_uint_eq(mode_of(scratch.path("a/b/run")), 0755);  // slurmctld's user finds the controller's files in it
     for (const char *kind : {"jobs", "ended", "held"})
         ck_assert_uint_eq(mode_of(scratch.path("a/b/run/") + kind), 0700);
-    ck_assert_str_eq(dir.socket_path().c_str(), scratch.path("a/b/run/agent.sock").c_str());
+    ck_assert_text(dir.socket_path(), scratch.path("a/b/run/agent.sock"));
 }
 END_TEST
 

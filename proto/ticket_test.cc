@@ -43,7 +43,7 @@ std::string refusal(std::string_view json) {
 
 }  // namespace
 
-START_TEST(ticket_is_written_as_documented) { ck_assert_str_eq(to_json(sample()).c_str(), sample_json.c_str()); }
+START_TEST(ticket_is_written_as_documented) { ck_assert_text(to_json(sample()), sample_json); }
 END_TEST
 
 START_TEST(ticket_comes_back_as_it_went) {
@@ -70,19 +70,21 @@ END_TEST
 
 START_TEST(other_versions_are_refused) {
     for (const char *version : {"2", "0", "-1", "1.0", "\"1\"", "true", "null", "4294967297"})
-        ck_assert_str_eq(refusal(with("berth", version)).c_str(), "the ticket's version is not 1");
+        ck_assert_text(refusal(with("berth", version)), "the ticket's version is not 1");
 }
 END_TEST
 
 START_TEST(missing_or_wrong_members_are_refused_by_name) {
-    for (const char *member : {"cluster", "ns", "kind", "name", "uid", "nonce", "user", "group", "size", "cpus", "memory"}) {
+    const auto check = [](const char *member, std::initializer_list<const char *> wrong) {
         const std::string why = "the ticket's " + std::string(member) + " is missing or wrong";
-        ck_assert_str_eq(refusal(without(member)).c_str(), why.c_str());
-        for (const char *wrong : {"\"\"", "null", "[]", "{}", "true", "-1", "1.5", "\"-1\""})
-            if (std::string_view(wrong) != "\"-1\"" || (*member != 'c' && *member != 'n' && *member != 'k'))
-                if (!(std::string_view(member) == "uid" && std::string_view(wrong) == "\"-1\""))
-                    ck_assert_str_eq(refusal(with(member, wrong)).c_str(), why.c_str());
-    }
+        ck_assert_text(refusal(without(member)), why);
+        for (const char *value : wrong)
+            ck_assert_text(refusal(with(member, value)), why);
+    };
+    for (const char *member : {"cluster", "ns", "kind", "name", "uid", "nonce"})
+        check(member, {"\"\"", "null", "[]", "{}", "true", "1"});
+    for (const char *member : {"user", "group", "size", "cpus", "memory"})
+        check(member, {"\"1\"", "null", "[]", "{}", "true", "-1", "1.5", "1.0"});
     for (const char *nonce : {"\"0123456789abcde\"", "\"0123456789abcdef0\"", "\"0123456789ABCDEF\"", "\"0123456789abcde/\""})
         refusal(with("nonce", nonce));
     refusal(with("size", "0"));
@@ -115,7 +117,7 @@ START_TEST(long_tickets_are_refused_and_not_written) {
     std::string why;
     const std::string room(8 * 1024 - sample_json.size(), ' ');
     ck_assert(parse_ticket(sample_json + room, why).has_value());
-    ck_assert_str_eq(refusal(sample_json + room + " ").c_str(), "the ticket is longer than 8 KiB");
+    ck_assert_text(refusal(sample_json + room + " "), "the ticket is longer than 8 KiB");
     Ticket t = sample();
     t.name.assign(8 * 1024, 'x');
     ck_assert(to_json(t).empty());

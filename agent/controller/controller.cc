@@ -102,8 +102,8 @@ void Controller::on_pod(kube::Pod &&pod) {
     // Until slurmctld's jobs are known, a waiting pod may have its placeholder already.
     if (event == Event::pod_ready && !jobs_listed_)
         return;
-    // A pod that is being dismissed is on its way out until it is removed; one with a finished look may still get its event.
-    if (keep->state == State::dismissing)
+    // A pod that is being dismissed goes when it has ended or is removed, whatever else happens to it.
+    if (keep->state == State::dismissing && !keep->pod.terminal())
         return;
     post(keep, event);
 }
@@ -113,10 +113,9 @@ void Controller::on_pod_removed(const kube::Pod &pod) {
     if (found == workloads_.end())
         return;
     const WorkloadPtr workload = found->second;
+    workload->removed = true;
     const bool bound = !workload->pod.node_name.empty() || !pod.node_name.empty();
     post(workload, bound ? Event::pod_ended : Event::pod_withdrawn);
-    if (workload->state == State::over)
-        workloads_.erase(pod.uid);
 }
 
 void Controller::post(const WorkloadPtr &workload, Event event) {
@@ -129,6 +128,8 @@ void Controller::post(const WorkloadPtr &workload, Event event) {
         workload->timer.reset();
         workload->backoff = {};
     }
+    if (workload->state == State::over && workload->removed)
+        workloads_.erase(workload->pod.uid);
 }
 
 void Controller::act(const WorkloadPtr &workload, Action action) {
@@ -162,23 +163,24 @@ void Controller::submit(const WorkloadPtr &workload) {
     ticket.size = placeholder->tasks;
     ticket.cpus = placeholder->cpus_per_task;
     ticket.memory_mib = placeholder->memory_mib_per_node;
+    workload->owner = placeholder->uid;
     submitters_->submit([p = *placeholder, ticket, port = doorbell_port()] { return slurm::submit(p, ticket, port); },
-                        [this, workload, p = *placeholder](const slurm::Submission &result) { submitted(workload, p, result); });
+                        [this, workload](const slurm::Submission &result) { submitted(workload, result); });
 }
 
 // Pings that nobody answers would end the job where slurmctld has an InactiveLimit.
 std::uint16_t Controller::doorbell_port() const { return slurm::inactive_limit() == 0 ? doorbell_.port() : 0; }
 
-void Controller::submitted(const WorkloadPtr &workload, const Placeholder &placeholder, const slurm::Submission &result) {
+void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission &result) {
     using Outcome = slurm::Submission::Outcome;
-    const std::string &pod = workload->pod.full_name();
+    const std::string pod = workload->pod.full_name();
     workload->job_known = loop_.now();
     workload->job = result.job;
     switch (result.outcome) {
     case Outcome::queued:
     case Outcome::running:
         log::info("pod {} has job {}, {}", pod, result.job, result.outcome == Outcome::running ? "allocated at once" : "queued");
-        table_.set(result.job, placeholder.uid);
+        table_.set(result.job, workload->owner);
         workload->backoff = {};
         post(workload, result.outcome == Outcome::running ? Event::submit_running : Event::submit_queued);
         if (workload->state == State::queued)

@@ -31,6 +31,8 @@ namespace berth {
 struct Workload {
     kube::Pod pod;
     State state = State::idle;
+    bool removed = false;     // the API has it no more
+    std::uint32_t owner = 0;  // the tenant's uid
     std::uint32_t job = 0;
     std::chrono::steady_clock::time_point job_known{};  // looks that began earlier say nothing about this job
     std::optional<slurm::Job> seen;                     // what the last look showed
@@ -66,7 +68,7 @@ class Controller : public Role {
     void post(const WorkloadPtr &workload, Event event);
     void act(const WorkloadPtr &workload, Action action);
     void submit(const WorkloadPtr &workload);
-    void submitted(const WorkloadPtr &workload, const Placeholder &placeholder, const slurm::Submission &result);
+    void submitted(const WorkloadPtr &workload, const slurm::Submission &result);
     void cancel(std::uint32_t job, std::string_view why);
     void retry_later(const WorkloadPtr &workload);
     std::uint16_t doorbell_port() const;
@@ -103,6 +105,7 @@ class Controller : public Role {
     std::time_t boot_time_ = 0;
     bool looking_ = false, look_again_ = false, ask_boot_time_ = true;
     std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::time_point::max();
+    std::chrono::steady_clock::time_point earliest_look_{};  // so that a storm of rings costs slurmctld little
     SourcePtr look_timer_, reconcile_timer_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "agent/controller/controller.h"
+#include "agent/keys.h"
 #include "agent/log.h"
 
 namespace berth {
@@ -10,21 +11,39 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds look_failed{1'000};
+constexpr milliseconds look_spacing{20};
+constexpr int look_share = 3;  // between two looks, three times as long as one took: slurmctld has other things to do
 // A pod that is removed leaves its job to the node's agent, which completes it once the processes are gone.
 constexpr std::chrono::seconds orphan_patience{60};
+
+bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
+
+// Of several placeholders for one pod: the one it is bound by, else the lowest live id, else the one that ended last.
+const slurm::Job *choose(const kube::Pod &pod, const std::vector<const slurm::Job *> &jobs) {
+    const slurm::Job *best = nullptr;
+    for (const slurm::Job *job : jobs) {
+        if (!pod.node_name.empty() && pod.annotation(keys::nonce) == job->ticket.nonce)
+            return job;
+        if (best == nullptr || (lives(*job) && !lives(*best)) ||
+            (lives(*job) == lives(*best) && (lives(*job) ? job->id < best->id : job->id > best->id)))
+            best = job;
+    }
+    return best;
+}
 
 }  // namespace
 
 void Controller::look_soon(milliseconds delay) {
-    const auto when = loop_.now() + delay;
     if (looking_) {
         look_again_ = true;
         return;
     }
+    const auto now = loop_.now();
+    const auto when = std::max(now + delay, earliest_look_);
     if (when >= next_look_)
         return;
     next_look_ = when;
-    look_timer_ = loop_.after(delay, [this] { look_now(); });
+    look_timer_ = loop_.after(std::chrono::ceil<milliseconds>(when - now), [this] { look_now(); });
 }
 
 void Controller::look_now() {
@@ -44,8 +63,10 @@ void Controller::look_now() {
                 return Error{jobs.error()};
             return Look{began, std::move(*jobs), ask ? slurm::boot_time() : 0};
         },
-        [this](Result<Look> answer) {
+        [this, began = loop_.now()](Result<Look> answer) {
             looking_ = false;
+            const auto now = loop_.now();
+            earliest_look_ = now + std::max<std::chrono::steady_clock::duration>(look_spacing, look_share * (now - began));
             looked(std::move(answer));
             if (look_again_)
                 look_soon(milliseconds(0));
@@ -66,19 +87,17 @@ void Controller::looked(Result<Look> answer) {
     std::map<std::uint32_t, std::uint32_t> live;
     std::vector<const slurm::Job *> orphans;
     for (const slurm::Job &job : answer->jobs) {
-        const bool lives = job.state != slurm::JobState::ended && !job.completing;
-        if (lives)
+        if (lives(job))
             live[job.id] = job.uid;
         if (workloads_.count(job.ticket.uid) != 0)
             by_pod[job.ticket.uid].push_back(&job);
-        else if (lives)
+        else if (lives(job))
             orphans.push_back(&job);
     }
     // Jobs that were answered after the look began are not in it.
     for (const auto &[uid, workload] : workloads_)
         if (workload->job != 0 && workload->job_known > answer->began)
-            live[workload->job] = workload->seen ? workload->seen->uid : live[workload->job];
-    std::erase_if(live, [](const auto &entry) { return entry.second == 0; });
+            live[workload->job] = workload->owner;
     table_.replace(live);
 
     const auto all = workloads_;
@@ -97,17 +116,9 @@ void Controller::looked(Result<Look> answer) {
 }
 
 void Controller::apply(const WorkloadPtr &workload, const std::vector<const slurm::Job *> &jobs, const Look &look) {
-    // Of two placeholders for one pod, the lowest live id wins.
-    const slurm::Job *mine = nullptr;
-    for (const slurm::Job *job : jobs) {
-        const bool lives = job->state != slurm::JobState::ended;
-        const bool better = mine == nullptr || (lives && mine->state == slurm::JobState::ended) ||
-                            (lives == (mine->state != slurm::JobState::ended) && (lives ? job->id < mine->id : job->id > mine->id));
-        if (better)
-            mine = job;
-    }
+    const slurm::Job *mine = choose(workload->pod, jobs);
     for (const slurm::Job *job : jobs)
-        if (job != mine && job->state != slurm::JobState::ended && mine->state != slurm::JobState::ended)
+        if (job != mine && lives(*job) && lives(*mine))
             cancel(job->id, "job " + std::to_string(mine->id) + " holds the same pod's place");
 
     const bool settled = workload->job_known < look.began;

@@ -71,8 +71,7 @@ void Controller::tell_refused(const WorkloadPtr &workload) {
 // could; the deletion here is for the case that this agent is away.
 void Controller::dismiss(const WorkloadPtr &workload) {
     const std::string state = workload->seen ? workload->seen->state_name : "ENDED";
-    const std::string why = workload->seen && workload->seen->reason != "None" ? ": " + workload->seen->reason : "";
-    const std::string message = fmt::format("Slurm job {} ended before its pod: {}{}", workload->job, state, why);
+    const std::string message = fmt::format("Slurm job {} ended before its pod: {}", workload->job, state);
     table_.set(workload->job, 0);
     if (!workload->dismissal_told) {
         workload->dismissal_told = true;

@@ -1,9 +1,7 @@
 #include "agent/kube/api.h"
 
 #include <fmt/core.h>
-#include <simdjson.h>
 
-#include <charconv>
 #include <ctime>
 #include <vector>
 
@@ -48,20 +46,6 @@ std::string event_prefix(const std::string &name) {
     while (!out.empty() && (out.back() == '.' || out.back() == '-'))
         out.pop_back();
     return out + "-";
-}
-
-// "20" and "20+" are 20; a later major version counts as newer than everything.
-int minor_of(const std::string &body) {
-    simdjson::dom::parser parser;
-    simdjson::dom::element root;
-    std::string_view major, minor;
-    int major_number = 0, minor_number = 0;
-    if (parser.parse(simdjson::padded_string(body)).get(root) != simdjson::SUCCESS || root["major"].get(major) != simdjson::SUCCESS ||
-        root["minor"].get(minor) != simdjson::SUCCESS)
-        return 0;
-    std::from_chars(major.data(), major.data() + major.size(), major_number);
-    std::from_chars(minor.data(), minor.data() + minor.size(), minor_number);
-    return major_number > 1 ? 1000 : major_number == 1 ? minor_number : 0;
 }
 
 }  // namespace
@@ -158,7 +142,7 @@ void Api::server_version(std::function<void(int minor)> done) {
     Request request;
     request.path = "/version";
     http_.send(std::move(request), [version = version_](Response response) {
-        version->minor = response.ok() ? minor_of(response.body) : 0;
+        version->minor = response.ok() ? version_minor(response.body) : 0;
         if (version->minor == 0)
             log::debug("the API server's version is unknown{}{}", response.error.empty() ? "" : ": ", response.error);
         for (const auto &waiting : std::exchange(version->waiting, {}))

@@ -1,8 +1,10 @@
 #include "agent/kube/decode.h"
 
 #include <fmt/core.h>
+#include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "agent/kube/json_text.h"
@@ -229,39 +231,65 @@ Result<Record> record(Object from) {
 
 }  // namespace
 
+std::string status_message(const std::string &body) {
+    simdjson::dom::parser parser;
+    Object root;
+    std::string_view message;
+    if (parser.parse(simdjson::padded_string(body)).get(root) == SUCCESS && root["message"].get(message) == SUCCESS)
+        return for_log(message, 500);
+    return for_log(body, 200);
+}
+
+int version_minor(const std::string &body) {
+    simdjson::dom::parser parser;
+    Object root;
+    if (parser.parse(simdjson::padded_string(body)).get(root) != SUCCESS)
+        return 0;
+    const std::string_view major = text(root, "major"), minor = text(root, "minor");
+    int major_number = 0, minor_number = 0;
+    std::from_chars(major.data(), major.data() + major.size(), major_number);
+    std::from_chars(minor.data(), minor.data() + minor.size(), minor_number);
+    return major_number > 1 ? 1000 : major_number == 1 ? minor_number : 0;
+}
+
 std::string_view padded(std::string &text) {
     text.reserve(text.size() + Frames::padding);
     return text;
 }
 
-Decoder::Decoder() {
+struct Decoder::Parser {
     // Room grows with the texts; the depth is fixed here. Failing to allocate shows at the first parse.
-    [[maybe_unused]] const auto ignored = parser_.allocate(64 << 10, deepest);
-}
+    Parser() { [[maybe_unused]] const auto ignored = parser.allocate(64 << 10, deepest); }
 
-Result<Object> Decoder::parse(std::string_view json) {
-    Element root;
-    Object out;
-    if (const auto code = parser_.parse(json.data(), json.size(), false).get(root); code != SUCCESS)
-        return Error{fmt::format("not JSON that can be read: {}", simdjson::error_message(code))};
-    if (root.get(out) != SUCCESS)
-        return Error{"not a JSON object"};
-    return out;
-}
+    Result<Object> parse(std::string_view json) {
+        Element root;
+        Object out;
+        if (const auto code = parser.parse(json.data(), json.size(), false).get(root); code != SUCCESS)
+            return Error{fmt::format("not JSON that can be read: {}", simdjson::error_message(code))};
+        if (root.get(out) != SUCCESS)
+            return Error{"not a JSON object"};
+        return out;
+    }
+
+    simdjson::dom::parser parser;
+};
+
+Decoder::Decoder() : parser_(std::make_unique<Parser>()) {}
+Decoder::~Decoder() = default;
 
 Result<Pod> Decoder::pod(std::string_view json) {
-    const auto root = parse(json);
+    const auto root = parser_->parse(json);
     return root ? record<Pod>(*root) : Result<Pod>(Error{root.error()});
 }
 
 Result<Node> Decoder::node(std::string_view json) {
-    const auto root = parse(json);
+    const auto root = parser_->parse(json);
     return root ? record<Node>(*root) : Result<Node>(Error{root.error()});
 }
 
 template <class Record>
 Result<ListPage<Record>> Decoder::list(std::string_view json) {
-    const auto root = parse(json);
+    const auto root = parser_->parse(json);
     if (!root)
         return Error{root.error()};
     Object metadata;
@@ -292,7 +320,7 @@ template <class Record>
 Result<WatchEvent<Record>> Decoder::event(std::string_view json) {
     using Event = WatchEvent<Record>;
     using Kind = typename Event::Kind;
-    const auto root = parse(json);
+    const auto root = parser_->parse(json);
     if (!root)
         return Error{root.error()};
     Object object, metadata;

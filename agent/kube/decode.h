@@ -3,8 +3,7 @@
 // and drop it after a large list. Not thread-safe.
 #pragma once
 
-#include <simdjson.h>
-
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +39,7 @@ struct WatchEvent {
 class Decoder {
   public:
     Decoder();
+    ~Decoder();
 
     // `json` must be followed by Frames::padding readable bytes (a std::string is given them by padded()).
     Result<Pod> pod(std::string_view json);
@@ -51,10 +51,14 @@ class Decoder {
     Result<WatchEvent<Record>> event(std::string_view json);
 
   private:
-    Result<simdjson::dom::object> parse(std::string_view json);
-
-    simdjson::dom::parser parser_;
+    struct Parser;  // keeps the JSON library, which is slow to compile, out of this header
+    std::unique_ptr<Parser> parser_;
 };
+
+// The "message" of a Kubernetes Status, or the beginning of a body that is none; fit for a log.
+std::string status_message(const std::string &body);
+// The minor version in the answer to GET /version: "20+" is 20, a later major version than 1 counts as 1000; 0: not said.
+int version_minor(const std::string &body);
 
 std::string_view padded(std::string &text);  // makes room behind the text; good until the text changes
 

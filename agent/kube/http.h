@@ -46,18 +46,21 @@ class Http {
         unsigned max_in_flight = 64;
         std::chrono::seconds connect_timeout{10};
         std::string user_agent = "berthd";
+        // Bodies beyond this are dropped with an error: a list page of 500 pods is about 3 MB, nothing else comes near.
+        std::size_t most_body = 64 << 20;
     };
     using Done = std::function<void(Response)>;
 
     virtual ~Http() = default;
     // One request, one answer. 429 with Retry-After (and 503) are retried inside, up to the request's timeout; a 401
-    // reloads the credentials and tries once more. done is never called from inside send().
+    // reloads the credentials and tries once more. done is never called from inside send(). The timeout starts when the
+    // request's turn comes, not while it waits behind others. Destroying the Http drops all calls; done may do that.
     virtual void send(Request request, Done done) = 0;
     // A response whose body is handed over as it arrives. `idle` without a byte ends the stream with an error. done gets
     // the status and, for a status that is not 2xx, the body.
     virtual std::unique_ptr<Stream> stream(Request request, std::chrono::seconds idle, std::function<void(std::string_view)> chunk,
                                            Done done) = 0;
-    // When a request or stream last got any answer from the server, and whether the last attempt failed to.
+    // Whether the last attempt (request, stream, or bytes on one) got an answer of any status; false before the first.
     virtual bool reachable() const = 0;
 
     static std::unique_ptr<Http> create(Loop &loop, Credentials credentials, Options options);

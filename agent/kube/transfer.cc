@@ -3,16 +3,17 @@
 #include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <simdjson.h>
 #include <sys/socket.h>
 
-#include "agent/kube/json_text.h"
+#include <algorithm>
+
+#include "agent/kube/decode.h"
 
 namespace berth::kube {
 
 namespace {
 
-constexpr std::size_t most_error_body = 1 << 20;
+constexpr std::size_t most_error_body = 1 << 20;  // of a stream that was refused
 
 // Unacknowledged data means a dead peer much sooner than the kernel's quarter of an hour; so do unanswered keepalives.
 int on_connect_socket(void *, curl_socket_t fd, curlsocktype) {
@@ -53,16 +54,6 @@ Address split(const std::string &url) {
 
 }  // namespace
 
-std::string status_message(const std::string &body) {
-    simdjson::dom::parser parser;
-    simdjson::dom::element root;
-    std::string_view message;
-    if (body.size() <= most_error_body && parser.parse(simdjson::padded_string(body)).get(root) == simdjson::SUCCESS &&
-        root["message"].get(message) == simdjson::SUCCESS)
-        return for_log(message, 500);
-    return for_log(body, 200);
-}
-
 Transfer::~Transfer() {
     curl_easy_cleanup(easy_);
     curl_slist_free_all(headers_);
@@ -88,6 +79,7 @@ bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::
     body_.clear();
     arrived.clear();
     answered_ = too_large_ = false;
+    most_body_ = streaming ? most_error_body : options.most_body;
     curl_error_[0] = '\0';
 
     const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(easy_, option, value); };
@@ -187,8 +179,7 @@ std::size_t Transfer::on_body(char *data, std::size_t size, std::size_t count, v
         self->on_arrival(*self);
         return bytes;
     }
-    const std::size_t most = self->streaming ? most_error_body : most_body;
-    if (self->body_.size() + bytes > most) {
+    if (self->body_.size() + bytes > self->most_body_) {
         self->too_large_ = true;
         return 0;  // curl ends the transfer
     }
@@ -198,7 +189,7 @@ std::size_t Transfer::on_body(char *data, std::size_t size, std::size_t count, v
 
 Response Transfer::take_response(CURLcode code) {
     if (too_large_)
-        return failure(fmt::format("the answer is larger than {} bytes and was dropped", streaming ? most_error_body : most_body));
+        return failure(fmt::format("the answer is larger than {} bytes and was dropped", most_body_));
     if (code != CURLE_OK) {
         const char *why = curl_error_[0] ? curl_error_ : curl_easy_strerror(code);
         return failure(answered_ ? fmt::format("the answer broke off: {}", why) : std::string(why));

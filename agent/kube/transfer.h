@@ -17,9 +17,6 @@ namespace berth::kube {
 
 class Transfer {
   public:
-    // Bodies beyond this are refused: a list page of 500 pods is about 3 MB, and nothing else is nearly as large.
-    static constexpr std::size_t most_body = 64 << 20;
-
     Transfer(Request what_to_send, bool as_stream, Http::Done when_done)
         : request(std::move(what_to_send)), streaming(as_stream), done(std::move(when_done)) {}
     ~Transfer();
@@ -59,11 +56,9 @@ class Transfer {
     curl_slist *headers_ = nullptr, *connect_to_ = nullptr;
     IdentityPtr identity_;
     std::string body_;
+    std::size_t most_body_ = 0;
     bool answered_ = false, too_large_ = false;
     char curl_error_[CURL_ERROR_SIZE] = {};
 };
-
-// The "message" of a Kubernetes Status, or the beginning of a body that is none.
-std::string status_message(const std::string &body);
 
 }  // namespace berth::kube

@@ -122,9 +122,10 @@ void NodeAgent::on_allocated(const Message &message) {
     berth->nonce = berth->ticket->nonce;
     if (run_dir_.exists(RunDir::ended, berth->key()) || berths_.count(berth->key()) != 0)
         return;
+    // Either a ticket that was copied, or a second placeholder for the pod, which the controller will cancel.
     for (const auto &[key, other] : berths_)
-        if (other->nonce == berth->nonce) {
-            log::error("job {} carries the ticket of job {}: ignored", berth->job, other->job);
+        if (other->nonce == berth->nonce || other->pod.uid == berth->ticket->uid) {
+            log::warning("job {} is for the pod of job {}, {}/{}: ignored", berth->job, other->job, other->pod.ns, other->pod.name);
             return;
         }
     berth->pod = {berth->ticket->ns, berth->ticket->name, berth->ticket->uid};

@@ -9,6 +9,7 @@ Nothing here asks Berth: what a test believes it reads from Slurm, from Kubernet
 
 import glob
 import os
+import signal
 import subprocess
 import time
 import uuid
@@ -81,8 +82,12 @@ class Lab:
             raise RuntimeError(f"test/lab/up {directory} {' '.join(options)} failed:\n{done.stdout}{done.stderr}")
         return Lab(directory)
 
+    @staticmethod
+    def take_down(directory, wipe):
+        subprocess.run([TOOLS + "/down", directory] + ["--wipe"] * wipe, check=True)
+
     def down(self, wipe=True):
-        subprocess.run([TOOLS + "/down", self.dir] + ["--wipe"] * wipe, check=True)
+        Lab.take_down(self.dir, wipe)
 
     # --- daemons
 
@@ -250,8 +255,8 @@ class Lab:
         jobs = [str(job["id"]) for job in self.slurm.jobs()]
         if jobs:
             self.slurm.run("scancel", "-Q", *jobs, check=False)
-        wait_for(lambda: not self.slurm.jobs(), deadline, "no job is left", 0.05)
         wait_for(lambda: not self.force_stuck(), deadline, "no pod is left", 0.05)
+        wait_for(lambda: not self.slurm.jobs(), deadline, "no job is left", 0.05)
         wait_for(lambda: not self.held(), deadline, "no held record is left", 0.05)
         wait_for(lambda: all(state == "idle" for state in self.slurm.nodes().values()), deadline, "all nodes are idle", 0.05)
 
@@ -262,6 +267,6 @@ class Lab:
             annotations = pod["metadata"].get("annotations", {})
             if annotations.get(HOLLOW + "stuck") or annotations.get(HOLLOW + "unkillable"):
                 for pid in self.processes(pod):
-                    os.kill(pid, 9)
+                    os.kill(pid, signal.SIGKILL)
                 self.delete(pod, grace=0)
         return left

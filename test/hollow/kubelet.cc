@@ -259,8 +259,8 @@ std::string Kubelet::status_patch(const Pod &pod) const {
         failed = fmt::format(R"(, "reason": {}, "message": {})", kube::json_quote(pod.reason), kube::json_quote(pod.message));
     std::string conditions;
     for (const char *type : {"Initialized", "ContainersReady", "Ready"})
-        conditions += fmt::format(R"({}{{"type": "{}", "status": "{}"}})", conditions.empty() ? "" : ", ", type,
-                                  running || type[0] == 'I' ? "True" : "False");
+        conditions += fmt::format(R"({}{{"type": "{}", "status": "{}", "lastTransitionTime": "{}"}})", conditions.empty() ? "" : ", ",
+                                  type, running || type[0] == 'I' ? "True" : "False", rfc3339(system_clock::now()));
     return fmt::format(R"({{"metadata": {{"uid": "{}"}}, "status": {{"phase": "{}", "hostIP": "127.0.0.1", "startTime": "{}",
         "conditions": [{}], "containerStatuses": [{}]{}}}}})",
                        pod.spec.uid, phase(pod), rfc3339(pod.started), conditions, containers, failed);

@@ -19,11 +19,18 @@ die() {
     exit 1
 }
 
-# lab_open DIR : loads the settings of a lab that `up` has begun.
+# lab_open DIR : loads the settings of a lab that `up` has begun; their copy in the run directory serves when DIR was removed.
 lab_open() {
-    [ -s "$1/settings" ] || die "$1 is no lab"
-    # shellcheck disable=SC1091
-    . "$1/settings"
+    local dir settings
+    dir=$(readlink -m "$1")
+    for settings in "$dir/settings" /run/berth-lab-*/settings; do
+        if grep -qsx "lab_dir=$(printf %q "$dir")" "$settings"; then
+            # shellcheck disable=SC1090
+            . "$settings"
+            return
+        fi
+    done
+    die "$1 is no lab"
 }
 
 # wait_for SECONDS WHAT COMMAND... : until the command succeeds. Says what it waited for when it gives up.
@@ -40,10 +47,11 @@ wait_for() {
     done
 }
 
-# lab_substitute < TEMPLATE : replaces @DIR@, @RUN@, @NAME@, @PORT@, @PLUGINS@, @PARTITIONS@, @ACCOUNTS@ and @QOS@.
+# lab_substitute < TEMPLATE : replaces @DIR@, @RUN@, @NAME@, @PORT@, @DOORBELL@, @PLUGINS@, @PARTITIONS@,
+# @ACCOUNTS@ and @QOS@ by this lab's.
 lab_substitute() {
     sed -e "s|@DIR@|$lab_dir|g" -e "s|@RUN@|$lab_run|g" -e "s|@NAME@|$lab_name|g" -e "s|@PORT@|$lab_port|g" \
-        -e "s|@PLUGINS@|$lab_plugins|g" -e "s|@PARTITIONS@|main${lab_real:+, real}|g" \
+        -e "s|@DOORBELL@|$((lab_port + 20))|g" -e "s|@PLUGINS@|$lab_plugins|g" -e "s|@PARTITIONS@|main${lab_real:+, real}|g" \
         -e "s|@ACCOUNTS@|${lab_dbd:+k8s}|g" -e "s|@QOS@|${lab_dbd:+normal, low, high}|g"
 }
 
@@ -92,7 +100,7 @@ daemon_define() {
     mkdir -p "$dir"
     {
         echo '#!/bin/bash'
-        echo "echo \$\$ > $(printf %q "$(daemon_cgroup)/cgroup.procs")"
+        echo "echo \$\$ > $(printf %q "$(daemon_cgroup)/cgroup.procs") || exit"
         echo "cd $(printf %q "$dir") || exit"
         echo "export SLURM_CONF=$(printf %q "$lab_dir/etc/slurm.conf")"
         echo "exec >> $(printf %q "$lab_dir/log/${daemon_output:-$name.log}") 2>&1 < /dev/null"

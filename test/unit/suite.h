@@ -5,6 +5,14 @@
 
 #include <cstdlib>
 #include <initializer_list>
+#include <string>
+
+// Like ck_assert_str_eq, which must not be given the c_str() of a temporary: it keeps the pointer for its message.
+#define ck_assert_text(got, want)                        \
+    do {                                                 \
+        const std::string ck_got = (got), ck_want = (want); \
+        ck_assert_str_eq(ck_got.c_str(), ck_want.c_str()); \
+    } while (0)
 
 namespace berth::test {
 

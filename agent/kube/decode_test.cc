@@ -1,0 +1,270 @@
+#include "agent/kube/decode.h"
+
+#include <fmt/core.h>
+
+#include "agent/kube/json_text.h"
+#include "test/unit/suite.h"
+
+using namespace berth;
+using namespace berth::kube;
+
+namespace {
+
+Result<Pod> decode(std::string json) { return Decoder().pod(padded(json)); }
+
+Pod pod(std::string_view spec, std::string_view status) {
+    auto got = decode(fmt::format(R"({{"metadata":{{"namespace":"n","name":"p","uid":"u"}},"spec":{},"status":{}}})", spec, status));
+    ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
+    return *got;
+}
+
+const char *const running_pod = R"({
+ "kind":"Pod","apiVersion":"v1",
+ "metadata":{"name":"train-0","namespace":"ml","uid":"8f2b3c1e-7a53-4a0e-9c1d-2f6f0a9d7b11","resourceVersion":"48213",
+  "creationTimestamp":"2026-01-31T10:00:00Z",
+  "labels":{"app":"train","berth.dev/group":"g","controller-uid":"x"},
+  "annotations":{"slurmjob.slinky.slurm.net/timelimit":"30","kubernetes.io/psp":"x","berth.dev/job":"12","slinky.slurm.net/a":"\u00fc"},
+  "ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":"o1"},
+   {"apiVersion":"batch/v1","kind":"Job","name":"train","uid":"o2","controller":true,"blockOwnerDeletion":true}],
+  "managedFields":[{"manager":"kubectl","operation":"Update","fieldsV1":{"f:metadata":{"f:labels":{".":{}}}}}]},
+ "spec":{"volumes":[{"name":"v","emptyDir":{}}],
+  "containers":[{"name":"main","image":"x","resources":{"limits":{"cpu":"2","memory":"1Gi","nvidia.com/gpu":"2"},
+    "requests":{"cpu":"500m","memory":"2Gi","nvidia.com/gpu":"2","ephemeral-storage":"1Gi"}}},
+   {"name":"side","image":"y","resources":{"requests":{"cpu":"100m","hugepages-2Mi":"4Mi"}}}],
+  "restartPolicy":"Never","terminationGracePeriodSeconds":45,"activeDeadlineSeconds":600,"serviceAccountName":"robot",
+  "nodeName":"node7","schedulerName":"slurm-bridge-scheduler","priorityClassName":"high","tolerations":[],
+  "schedulingGates":[],"overhead":{"cpu":"250m","memory":"64Mi"}},
+ "status":{"phase":"Running","qosClass":"Burstable","conditions":[
+   {"type":"Initialized","status":"True"},
+   {"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"job 12 waits: \"Resources\""}],
+  "containerStatuses":[{"name":"main","state":{"running":{"startedAt":"2026-01-31T10:00:05Z"}},"lastState":{}}]}})";
+
+START_TEST(a_pod_is_read_and_the_rest_dropped) {
+    const auto got = decode(running_pod);
+    ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
+    ck_assert_text(got->full_name(), "ml/train-0");
+    ck_assert_text(got->uid, "8f2b3c1e-7a53-4a0e-9c1d-2f6f0a9d7b11");
+    ck_assert_text(got->resource_version, "48213");
+    ck_assert_text(got->scheduler_name, "slurm-bridge-scheduler");
+    ck_assert_text(got->node_name, "node7");
+    ck_assert_text(got->service_account, "robot");
+    ck_assert_text(got->priority_class, "high");
+    ck_assert_text(got->owner_kind, "Job");
+    ck_assert_text(got->owner_uid, "o2");
+    ck_assert(got->phase == Phase::running);
+    ck_assert(!got->deleting && !got->gated && !got->exit_known);
+    ck_assert_int_eq(got->grace_seconds, 45);
+    ck_assert_int_eq(got->active_deadline_seconds, 600);
+    ck_assert_int_eq(got->need.cpu_milli, 2000 + 100 + 250);
+    ck_assert_int_eq(got->need.memory_bytes, (2048LL + 64) << 20);
+    ck_assert_uint_eq(got->need.extended.size(), 1);
+    ck_assert_text(got->need.extended[0].first, "nvidia.com/gpu");
+    ck_assert_int_eq(got->need.extended[0].second, 2);
+    ck_assert_uint_eq(got->annotations.size(), 3);
+    ck_assert_text(std::string(got->annotation("berth.dev/job")), "12");
+    ck_assert_text(std::string(got->annotation("slinky.slurm.net/a")), "ü");
+    ck_assert(got->annotation("kubernetes.io/psp").empty());
+    ck_assert_uint_eq(got->labels.size(), 1);
+    ck_assert_text(got->scheduled_reason, "Unschedulable");
+    ck_assert_text(got->scheduled_message, "job 12 waits: \"Resources\"");
+}
+END_TEST
+
+START_TEST(absent_fields_have_defaults_and_unknown_ones_do_no_harm) {
+    const auto got = decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"},"future":[1,{}]})");
+    ck_assert(got.ok());
+    ck_assert(got->phase == Phase::pending);
+    ck_assert(got->deleting);
+    ck_assert_int_eq(got->grace_seconds, 30);
+    const Pod odd = pod(R"({"nodeName":5,"containers":{"a":1},"terminationGracePeriodSeconds":"x","schedulingGates":[{"name":"g"}]})",
+                        R"({"phase":["x"],"conditions":[1,null,{"type":7}],"containerStatuses":"no"})");
+    ck_assert(odd.node_name.empty());
+    ck_assert(odd.gated);
+    ck_assert_int_eq(odd.grace_seconds, 30);
+}
+END_TEST
+
+struct ResourceCase {
+    const char *spec;
+    long long cpu, memory;
+};
+
+START_TEST(init_containers_and_sidecars_count_as_the_scheduler_counts_them) {
+#define C(name, cpu) "{\"name\":\"" name "\",\"resources\":{\"requests\":{\"cpu\":\"" cpu "\"}}}"
+#define S(name, cpu) "{\"name\":\"" name "\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":\"" cpu "\"}}}"
+    const ResourceCase cases[] = {
+        {R"({"containers":[)" C("a", "1") "," C("b", "2") R"(],"initContainers":[)" C("i", "2") "]}", 3000, 0},
+        {R"({"containers":[)" C("a", "1") R"(],"initContainers":[)" C("i", "4") "," C("j", "2") "]}", 4000, 0},
+        {R"({"containers":[)" C("a", "1") R"(],"initContainers":[)" S("s", "1") "," C("i", "4") "]}", 5000, 0},
+        {R"({"containers":[)" C("a", "1") R"(],"initContainers":[)" C("i", "4") "," S("s", "1") "]}", 4000, 0},
+        {R"({"containers":[)" C("a", "3") R"(],"initContainers":[)" S("s", "1") "," S("t", "1") "," C("i", "2") "]}", 5000, 0},
+        {R"({"resources":{"requests":{"cpu":"7"}},"containers":[)" C("a", "3") "]}", 7000, 0},
+        {R"({"containers":[{"resources":{"requests":{"cpu":1,"memory":1000}}}]})", 1000, 1000},
+    };
+#undef C
+#undef S
+    for (const ResourceCase &c : cases) {
+        const Pod got = pod(c.spec, "{}");
+        ck_assert_msg(got.need.cpu_milli == c.cpu && got.need.memory_bytes == c.memory && got.problem.empty(), "%s: %lld %lld %s", c.spec,
+                      static_cast<long long>(got.need.cpu_milli), static_cast<long long>(got.need.memory_bytes), got.problem.c_str());
+    }
+}
+END_TEST
+
+START_TEST(a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch) {
+    const Pod bad = pod(R"({"containers":[{"name":"main","resources":{"requests":{"cpu":"lots"}}}]})", "{}");
+    ck_assert_msg(bad.problem.find("container main: cpu") == 0, "%s", bad.problem.c_str());
+    const Pod large = pod(R"({"containers":[{"resources":{"requests":{"memory":"8Ei"}}},{"resources":{"requests":{"memory":"7Ei"}}},
+                            {"resources":{"requests":{"memory":"7Ei"}}}]})", "{}");
+    ck_assert(!large.problem.empty());
+    const Pod list = pod(R"({"containers":[{"name":"x","resources":{"limits":{"memory":[]}}}]})", "{}");
+    ck_assert(!list.problem.empty());
+}
+END_TEST
+
+struct ExitCase {
+    const char *spec, *status;
+    int code, signal;
+    const char *reason;
+    bool known;
+};
+
+START_TEST(the_first_failure_says_how_the_pod_ended) {
+#define ENDED(name, code, reason, at) \
+    "{\"name\":\"" name "\",\"state\":{\"terminated\":{\"exitCode\":" code ",\"reason\":\"" reason "\",\"finishedAt\":\"" at "\"}}}"
+    const ExitCase cases[] = {
+        {"{}", R"({"phase":"Succeeded","containerStatuses":[)" ENDED("a", "0", "Completed", "2026-01-01T00:00:01Z") "]}", 0, 0, "", true},
+        {"{}", R"({"phase":"Failed","containerStatuses":[)" ENDED("a", "143", "Error", "2026-01-01T00:00:09Z") "," ENDED(
+             "b", "3", "Error", "2026-01-01T00:00:01Z") "]}", 3, 0, "Error", true},
+        {"{}", R"({"phase":"Failed","containerStatuses":[)" ENDED("a", "137", "OOMKilled", "2026-01-01T00:00:01Z") "]}", 137, 9, "OOMKilled", true},
+        {"{}", R"({"phase":"Failed","containerStatuses":[{"name":"a","state":{"terminated":{"exitCode":0,"signal":15}}}]})", 0, 15, "", true},
+        {"{}", R"({"phase":"Failed","reason":"Evicted","message":"low on memory"})", 1, 0, "Evicted", true},
+        {"{}", R"({"phase":"Failed","reason":"OutOfcpu"})", 1, 0, "OutOfcpu", true},
+        {"{}", R"({"phase":"Failed"})", 1, 0, "", true},
+        {"{}", R"({"phase":"Failed","reason":"DeadlineExceeded","containerStatuses":[)" ENDED("a", "137", "Error", "2026-01-01T00:00:01Z") "]}",
+         137, 0, "DeadlineExceeded", true},
+        {"{}", R"({"phase":"Failed","initContainerStatuses":[)" ENDED("i", "7", "Error", "2026-01-01T00:00:01Z")
+                   R"(],"containerStatuses":[{"name":"a","state":{"waiting":{}}}]})", 7, 0, "Error", true},
+        {R"({"initContainers":[{"name":"s","restartPolicy":"Always"}]})",
+         R"({"phase":"Succeeded","initContainerStatuses":[)" ENDED("s", "137", "Error", "2026-01-01T00:00:01Z") R"(],"containerStatuses":[)" ENDED(
+             "a", "0", "Completed", "2026-01-01T00:00:02Z") "]}", 0, 0, "", true},
+        {"{}", R"({"phase":"Running","containerStatuses":[{"name":"a","state":{"running":{}},"lastState":{"terminated":{"exitCode":1}}}]})", 0, 0,
+         "", false},
+        {"{}", R"({"phase":"Running","containerStatuses":[)" ENDED("a", "2", "Error", "2026-01-01T00:00:01Z") R"(,{"name":"b","state":{"running":{}}}]})",
+         2, 0, "Error", true},
+    };
+#undef ENDED
+    for (const ExitCase &c : cases) {
+        const Pod got = pod(c.spec, c.status);
+        ck_assert_msg(got.exit_code == c.code && got.exit_signal == c.signal && got.exit_reason == c.reason && got.exit_known == c.known,
+                      "%s: %d %d '%s' %d", c.status, got.exit_code, got.exit_signal, got.exit_reason.c_str(), got.exit_known);
+    }
+}
+END_TEST
+
+START_TEST(broken_objects_give_an_error_and_never_a_crash) {
+    for (const char *json : {"", "{", "[]", "null", "5", "\"x\"", "{\"metadata\":5}", "{\"metadata\":{}}", "{}",
+                             "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}", "{\"metadata\":{\"name\":5,\"namespace\":\"n\",\"uid\":\"u\"}}",
+                             "{\"metadata\":{\"name\":\"\xff\",\"namespace\":\"n\",\"uid\":\"u\"}}", "{\"a\":1}{\"b\":2}", "{\"a\":\x01}"})
+        ck_assert_msg(!decode(json).ok(), "accepted: %s", json);
+    // Every beginning of a good pod is a broken one.
+    const std::string whole = running_pod;
+    Decoder decoder;
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        std::string cut = whole.substr(0, size);
+        ck_assert(!decoder.pod(padded(cut)).ok());
+    }
+    std::string again = whole;
+    ck_assert(decoder.pod(padded(again)).ok());
+}
+END_TEST
+
+START_TEST(deep_nesting_and_huge_numbers_are_refused) {
+    const auto nested = [](std::size_t depth) {
+        return R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"x":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    };
+    ck_assert(decode(nested(50)).ok());
+    ck_assert(!decode(nested(200)).ok());
+    ck_assert(!decode(nested(1'000'000)).ok());
+    // A number beyond 64 bits, anywhere.
+    ck_assert(!decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"x":123456789012345678901234567890})").ok());
+    const Pod got = pod(R"({"terminationGracePeriodSeconds":9223372036854775807})",
+                        R"({"containerStatuses":[{"state":{"terminated":{"exitCode":9223372036854775807}}}]})");
+    ck_assert_int_eq(got.exit_code, 2147483647);
+}
+END_TEST
+
+START_TEST(a_list_gives_its_items_version_and_next_page) {
+    std::string json = R"({"kind":"PodList","metadata":{"resourceVersion":"9","continue":"tok"},"items":[
+        {"metadata":{"namespace":"n","name":"a","uid":"1"}},{"metadata":{}},7,{"metadata":{"namespace":"n","name":"b","uid":"2"}}]})";
+    const auto page = Decoder().list<Pod>(padded(json));
+    ck_assert(page.ok());
+    ck_assert_uint_eq(page->items.size(), 2);
+    ck_assert_uint_eq(page->bad, 2);
+    ck_assert_text(page->next, "tok");
+    ck_assert_text(page->resource_version, "9");
+    std::string empty = R"({"metadata":{"resourceVersion":"9"},"items":null})";
+    ck_assert(Decoder().list<Pod>(padded(empty)).ok());
+    for (std::string bad : {R"({"items":[]})", R"({"metadata":{"resourceVersion":"9"},"items":5})", "[]"})
+        ck_assert(!Decoder().list<Pod>(padded(bad)).ok());
+}
+END_TEST
+
+START_TEST(events_are_told_apart) {
+    using Kind = WatchEvent<Node>::Kind;
+    Decoder decoder;
+    const auto event = [&](std::string json) { return decoder.event<Node>(padded(json)); };
+    const auto added = event(R"({"type":"ADDED","object":{"metadata":{"name":"n1","uid":"u","resourceVersion":"5"},"spec":{"unschedulable":true},
+        "status":{"allocatable":{"cpu":"1500m","memory":"2Gi"},"conditions":[{"type":"Ready","status":"True"}]}}})");
+    ck_assert(added.ok() && added->kind == Kind::added);
+    ck_assert(added->object.ready && added->object.unschedulable);
+    ck_assert_int_eq(added->object.cpu_milli, 1500);
+    ck_assert_int_eq(added->object.memory_bytes, 2LL << 30);
+    const auto bookmark = event(R"({"type":"BOOKMARK","object":{"kind":"Node","metadata":{"resourceVersion":"77"}}})");
+    ck_assert(bookmark->kind == Kind::bookmark);
+    ck_assert_text(bookmark->resource_version, "77");
+    const auto gone = event(R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})");
+    ck_assert(gone->kind == Kind::error);
+    ck_assert_int_eq(gone->code, 410);
+    ck_assert_text(gone->message, "too old");
+    const auto bad = event(R"({"type":"MODIFIED","object":{"metadata":{"resourceVersion":"6"}}})");
+    ck_assert(bad.ok() && !bad->problem.empty());
+    ck_assert_text(bad->resource_version, "6");
+    ck_assert(event(R"({"type":"NEW-KIND","object":{}})")->kind == Kind::unknown);
+    ck_assert(!event(R"({"type":"ADDED"})").ok());
+    ck_assert(!event(R"({"object":{}})").ok());
+}
+END_TEST
+
+START_TEST(versions_and_status_messages_are_read) {
+    ck_assert_int_eq(version_minor(R"({"major":"1","minor":"20"})"), 20);
+    ck_assert_int_eq(version_minor(R"({"major":"1","minor":"27+"})"), 27);
+    ck_assert_int_eq(version_minor(R"({"major":"2","minor":"0"})"), 1000);
+    ck_assert_int_eq(version_minor("nonsense"), 0);
+    ck_assert_int_eq(version_minor(R"({"major":"1"})"), 0);
+    ck_assert_text(status_message(R"({"kind":"Status","message":"pods \"x\" not found"})"), "pods \"x\" not found");
+    ck_assert_text(status_message("Bad\ngateway"), "Bad gateway");
+}
+END_TEST
+
+START_TEST(foreign_text_cannot_spoil_a_body) {
+    ck_assert_text(json_quote("a\"b\\c\n\x01"), R"("a\"b\\c\u000a\u0001")");
+    ck_assert_text(json_quote("ü€😀"), "\"ü€😀\"");
+    ck_assert_text(json_quote("a\xff" "b\xc3"), R"("a\ufffdb\ufffd")");
+    ck_assert_text(json_quote("\xed\xa0\x80"), R"("\ufffd\ufffd\ufffd")");
+    ck_assert_uint_eq(cut_utf8("aü", 2).size(), 1);
+    ck_assert_uint_eq(cut_utf8("aü", 3).size(), 3);
+    ck_assert_uint_eq(cut_utf8("😀", 3).size(), 0);
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+    return test::run_suite("decode", {a_pod_is_read_and_the_rest_dropped, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
+                                      init_containers_and_sidecars_count_as_the_scheduler_counts_them,
+                                      a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch, the_first_failure_says_how_the_pod_ended,
+                                      broken_objects_give_an_error_and_never_a_crash, deep_nesting_and_huge_numbers_are_refused,
+                                      a_list_gives_its_items_version_and_next_page, events_are_told_apart, versions_and_status_messages_are_read,
+                                      foreign_text_cannot_spoil_a_body});
+}
