@@ -41,7 +41,9 @@ struct YamlEvent {
     std::size_t line() const { return raw.start_mark.line + 1; }
 };
 
-bool plain_null(const std::string &text) { return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL"; }
+bool plain_null(const std::string &text) {
+    return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
 
 std::string quoted_for_error(const std::string &text) {
     constexpr std::size_t most = 60;
@@ -91,7 +93,9 @@ class Builder {
         return true;
     }
 
-    std::string at(std::size_t line, std::string_view what) const { return fmt::format("{}:{}: {}", *file_, line, what); }
+    std::string at(std::size_t line, std::string_view what) const {
+        return fmt::format("{}:{}: {}", *file_, line, what);
+    }
     std::string failure(std::size_t line) const { return error_.empty() ? at(line, "cannot be read as YAML") : error_; }
     bool fail(std::size_t line, std::string_view what) {
         error_ = at(line, what);
@@ -166,7 +170,8 @@ class Builder {
             value.key_line_ = key.line();
             const auto [seen, fresh] = lines.emplace(value.key_, key.line());
             if (!fresh)
-                return fail(key.line(), fmt::format("{}: given twice, first in line {}", quoted_for_error(value.key_), seen->second));
+                return fail(key.line(), fmt::format("{}: given twice, first in line {}", quoted_for_error(value.key_),
+                                                    seen->second));
             YamlEvent event;
             if (!next(event) || !fill(value, event, depth + 1))
                 return false;

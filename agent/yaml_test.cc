@@ -33,7 +33,8 @@ START_TEST(values_know_their_line_and_key) {
 END_TEST
 
 START_TEST(wrong_types_are_named_with_file_line_and_key) {
-    const auto root = yaml::parse("n: many\nflag: yes\nlist: {a: b}\nbig: 99999999999999999999\nnone:\nq: '5'\n", "x.yaml");
+    const auto root =
+        yaml::parse("n: many\nflag: yes\nlist: {a: b}\nbig: 99999999999999999999\nnone:\nq: '5'\n", "x.yaml");
     ck_assert(root.ok());
     ck_assert_text(root->find("n")->as_int().error(), "x.yaml:1: n: a whole number is expected");
     ck_assert_text(root->find("flag")->as_bool().error(), "x.yaml:2: flag: true or false is expected");
@@ -77,7 +78,8 @@ START_TEST(size_depth_and_count_are_bounded) {
 END_TEST
 
 START_TEST(broken_texts_give_an_error_with_a_line) {
-    for (const char *text : {"a: [1\nb: 2", "a: b: c", "\t- x", "a: 'open", "{a: 1", "? [x]\n: 1", "a: \xff\xfe", "%FOO\n- x", "]"}) {
+    for (const char *text :
+         {"a: [1\nb: 2", "a: b: c", "\t- x", "a: 'open", "{a: 1", "? [x]\n: 1", "a: \xff\xfe", "%FOO\n- x", "]"}) {
         const auto root = yaml::parse(text, "x.yaml");
         ck_assert_msg(!root.ok(), "accepted: %s", text);
         ck_assert_msg(begins(root.error(), "x.yaml:"), "%s", root.error().c_str());
@@ -104,7 +106,9 @@ END_TEST
 }  // namespace
 
 int main() {
-    return test::run_suite("yaml", {values_know_their_line_and_key, wrong_types_are_named_with_file_line_and_key, quoted_words_are_texts,
-                                    duplicate_keys_are_refused, aliases_are_refused_so_no_text_can_unfold, size_depth_and_count_are_bounded,
-                                    broken_texts_give_an_error_with_a_line, an_empty_text_is_null, files_that_cannot_be_read_are_named});
+    return test::run_suite(
+        "yaml",
+        {values_know_their_line_and_key, wrong_types_are_named_with_file_line_and_key, quoted_words_are_texts,
+         duplicate_keys_are_refused, aliases_are_refused_so_no_text_can_unfold, size_depth_and_count_are_bounded,
+         broken_texts_give_an_error_with_a_line, an_empty_text_is_null, files_that_cannot_be_read_are_named});
 }

@@ -12,7 +12,16 @@
 
 namespace berth {
 
+namespace {
+
+constexpr std::size_t most_callers = 256;  // anybody can connect: beyond this an earlier one is sent away
+constexpr int most_at_once = 64;
+
+}  // namespace
+
 Doorbell::~Doorbell() {
+    while (!callers_.empty())
+        hang_up(callers_.begin()->first);
     tcp_source_.reset();
     datagram_source_.reset();
     if (tcp_ >= 0)
@@ -55,14 +64,31 @@ Result<void> Doorbell::open(std::uint16_t tcp_port, const std::string &notify_so
 }
 
 void Doorbell::accept_all() {
-    for (int fd; (fd = accept4(tcp_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
-        close(fd);
+    // A bounded number at a time: whoever rings without end must not keep the loop from its other work.
+    int fd = -1;
+    for (int i = 0; i < most_at_once && (fd = accept4(tcp_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; ++i) {
+        if (callers_.size() >= most_callers)
+            hang_up(callers_.begin()->first);
+        callers_[fd] = loop_.watch_fd(fd, EPOLLIN, [this, fd](std::uint32_t) { hear_out(fd); });
+    }
     ring_();
+}
+
+void Doorbell::hear_out(int fd) {
+    char buffer[4096];
+    const ssize_t n = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        hang_up(fd);
+}
+
+void Doorbell::hang_up(int fd) {
+    callers_.erase(fd);
+    close(fd);
 }
 
 void Doorbell::drain() {
     char buffer[64];
-    while (recv(datagram_, buffer, sizeof buffer, MSG_DONTWAIT) >= 0) {
+    for (int i = 0; i < most_at_once && recv(datagram_, buffer, sizeof buffer, MSG_DONTWAIT) >= 0; ++i) {
     }
     ring_();
 }

@@ -78,13 +78,18 @@ void Controller::looked(Result<Look> answer) {
         log::warning("{}; trying again", answer.error());
         return look_soon(look_failed);
     }
-    if (!pods_listed_)
-        return;  // the list of pods calls for a look of its own
+    std::map<std::uint32_t, std::uint32_t> live;
+    if (!pods_listed_) {
+        // The list of pods calls for a look of its own; but the placeholders are guarded although the API server is away.
+        for (const slurm::Job &job : answer->jobs)
+            if (lives(job))
+                live[job.id] = job.uid;
+        return table_.replace(live);
+    }
     const bool first = !jobs_listed_;
     jobs_listed_ = true;
 
     std::map<std::string, std::vector<const slurm::Job *>> by_pod;
-    std::map<std::uint32_t, std::uint32_t> live;
     std::vector<const slurm::Job *> orphans;
     for (const slurm::Job &job : answer->jobs) {
         if (lives(job))

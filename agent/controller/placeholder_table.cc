@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/log.h"
+
 namespace berth {
 
 PlaceholderTable::~PlaceholderTable() {
@@ -18,7 +20,7 @@ Result<void> PlaceholderTable::open() {
     const std::string fresh = path_ + ".new";
     unlink(fresh.c_str());
     fd_ = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (fd_ < 0 || rename(fresh.c_str(), path_.c_str()) != 0)
+    if (fd_ < 0)
         return Error{path_ + ": " + std::strerror(errno) + "; its directory must be writable for the controller's user"};
     return {};
 }
@@ -37,6 +39,14 @@ void PlaceholderTable::set(std::uint32_t job, std::uint32_t owner) {
         written_.erase(job);
 }
 
+void PlaceholderTable::publish() {
+    if (published_ || fd_ < 0)
+        return;
+    published_ = rename((path_ + ".new").c_str(), path_.c_str()) == 0;
+    if (!published_)
+        log::error("{}: {}; owners can change their placeholders until this is mended", path_, std::strerror(errno));
+}
+
 void PlaceholderTable::replace(const std::map<std::uint32_t, std::uint32_t> &live) {
     for (const auto &[job, owner] : written_)
         if (live.count(job) == 0)
@@ -44,6 +54,7 @@ void PlaceholderTable::replace(const std::map<std::uint32_t, std::uint32_t> &liv
     for (const auto &[job, owner] : live)
         write(job, owner);
     written_ = live;
+    publish();
 }
 
 }  // namespace berth

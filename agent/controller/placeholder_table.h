@@ -1,5 +1,6 @@
 // PlaceholderTable: tells job_submit_berth.so which jobs are placeholders and whose: a sparse file on tmpfs with 4 bytes
-// per job id, the owner's uid while the placeholder lives, else 0. A fresh file replaces the old one at start.
+// per job id, the owner's uid while the placeholder lives, else 0. A fresh file takes the old one's place at
+// the first replace(): until then the old one, of a controller before this, still guards what it knows.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,10 @@ class PlaceholderTable {
 
   private:
     void write(std::uint32_t job, std::uint32_t owner);
+    void publish();
     const std::string path_;
     int fd_ = -1;
+    bool published_ = false;
     std::map<std::uint32_t, std::uint32_t> written_;
 };
 

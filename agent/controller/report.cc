@@ -52,8 +52,9 @@ void Controller::tell_waiting(const WorkloadPtr &workload) {
     if (workload->seen->reason == "None")
         return look_soon(reason_unknown);
     const std::string message = fmt::format("Slurm job {} is pending: {}", workload->job, workload->seen->reason);
-    if (!workload->told.empty() && message != workload->told && loop_.now() - workload->told_at < tell_again)
-        return look_soon(std::chrono::duration_cast<std::chrono::milliseconds>(tell_again));
+    const auto since_told = loop_.now() - workload->told_at;
+    if (!workload->told.empty() && message != workload->told && since_told < tell_again)
+        return look_soon(std::chrono::ceil<std::chrono::milliseconds>(tell_again - since_told));
     write_condition(workload, "Unschedulable", message);
 }
 

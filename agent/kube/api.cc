@@ -34,11 +34,14 @@ std::string utc(std::chrono::system_clock::time_point when, bool micro) {
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
     if (!micro)
         return fmt::format("{}Z", text);
-    return fmt::format("{}.{:06}Z", text, std::chrono::duration_cast<std::chrono::microseconds>(since).count() % 1'000'000);
+    return fmt::format("{}.{:06}Z", text,
+                       std::chrono::duration_cast<std::chrono::microseconds>(since).count() % 1'000'000);
 }
 
 // `"uid":"...",` or nothing: an empty uid is no precondition.
-std::string uid_field(const PodRef &ref) { return ref.uid.empty() ? "" : fmt::format("\"uid\":{},", json_quote(ref.uid)); }
+std::string uid_field(const PodRef &ref) {
+    return ref.uid.empty() ? "" : fmt::format("\"uid\":{},", json_quote(ref.uid));
+}
 
 // Names of events begin with the pod's, cut so that the server's random ending fits.
 std::string event_prefix(const std::string &name) {
@@ -79,9 +82,10 @@ void Api::bind(const PodRef &ref, std::string_view node, const KeyValues &annota
     Request request;
     request.method = "POST";
     request.path = pod_path(ref, "/binding");
-    request.body = fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{{}"namespace":{},"name":{},"annotations":{{{}}}}},)"
-                               R"("target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
-                               uid_field(ref), json_quote(ref.ns), json_quote(ref.name), notes, json_quote(node));
+    request.body = fmt::format(
+        R"({{"apiVersion":"v1","kind":"Binding","metadata":{{{}"namespace":{},"name":{},"annotations":{{{}}}}},)"
+        R"("target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
+        uid_field(ref), json_quote(ref.ns), json_quote(ref.name), notes, json_quote(node));
     http_.send(std::move(request), std::move(done));
 }
 
@@ -103,10 +107,11 @@ void Api::set_condition(const PodRef &ref, const Condition &condition, Done done
     request.method = "PATCH";
     request.path = pod_path(ref, "/status");
     request.content_type = "application/strategic-merge-patch+json";
-    request.body = fmt::format(R"({{"metadata":{{{}"name":{}}},"status":{{"conditions":[{{"type":{},"status":{},"reason":{},"message":{}{}}}]}}}})",
-                               uid_field(ref), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
-                               json_quote(condition.reason), json_quote(condition.message),
-                               condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
+    request.body = fmt::format(
+        R"({{"metadata":{{{}"name":{}}},"status":{{"conditions":[{{"type":{},"status":{},"reason":{},"message":{}{}}}]}}}})",
+        uid_field(ref), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
+        json_quote(condition.reason), json_quote(condition.message),
+        condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
     http_.send(std::move(request), [done = std::move(done)](Response response) {
         // Old servers (1.20) call another uid invalid where newer ones speak of a conflict. To callers it is one thing.
         if (response.status == 422 && response.body.find("\"field\":\"metadata.uid\"") != std::string::npos)
@@ -116,7 +121,9 @@ void Api::set_condition(const PodRef &ref, const Condition &condition, Done done
 }
 
 void Api::post_event(const PodRef &ref, const Event &event) {
-    const auto word = [](std::string_view text) { return json_quote(cut_utf8(text, longest_word)); };
+    const auto word = [](std::string_view text) {
+        return json_quote(cut_utf8(text, longest_word));
+    };
     Request request;
     request.method = "POST";
     request.path = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", url_escape(ref.ns));
@@ -124,9 +131,9 @@ void Api::post_event(const PodRef &ref, const Event &event) {
         R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":{},"generateName":{}}},"eventTime":"{}",)"
         R"("reportingController":{},"reportingInstance":{},"type":{},"reason":{},"action":{},"note":{},)"
         R"("regarding":{{"apiVersion":"v1","kind":"Pod",{}"namespace":{},"name":{}}}}})",
-        json_quote(ref.ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_), json_quote(event.type),
-        word(event.reason), word(event.action), json_quote(cut_utf8(event.message, longest_note)), uid_field(ref), json_quote(ref.ns),
-        json_quote(ref.name));
+        json_quote(ref.ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_),
+        json_quote(event.type), word(event.reason), word(event.action),
+        json_quote(cut_utf8(event.message, longest_note)), uid_field(ref), json_quote(ref.ns), json_quote(ref.name));
     http_.send(std::move(request), [reason = event.reason](Response response) {
         if (!response.ok())
             log::debug("the event {} was not recorded: {}", reason, response.error);

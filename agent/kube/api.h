@@ -1,5 +1,5 @@
-// Api: the handful of writes and reads that Berth makes in Kubernetes, as calls. Bodies are built here and nowhere else.
-// Same threading as Http. Errors come back as the Response.
+// Api: the handful of writes and reads that Berth makes in Kubernetes, as calls. Bodies are built here and nowhere
+// else. Same threading as Http. Errors come back as the Response.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@
 
 namespace berth::kube {
 
-// From this minor version of Kubernetes 1 on, every release honours a Binding's metadata.uid as a precondition (409 when
-// the pod of that name has another uid). 1.23 and 1.24 do too, but 1.25 and 1.26 lost it until late patch releases, and
-// older servers ignore it: below this, read the pod right before binding it and compare.
+// From this minor version of Kubernetes 1 on, every release honours a Binding's metadata.uid as a precondition (409
+// when the pod of that name has another uid). 1.23 and 1.24 do too, but 1.25 and 1.26 lost it until late patch
+// releases, and older servers ignore it: below this, read the pod right before binding it and compare.
 constexpr int binding_uid_minor = 27;
 
 struct PodRef {
@@ -28,7 +28,7 @@ struct Condition {
     std::string type;    // "PodScheduled", "DisruptionTarget"
     std::string status;  // "True", "False"
     std::string reason, message;
-    bool changes_status = true;  // false: status stands already and only reason or message change (lastTransitionTime stays)
+    bool changes_status = true;  // false: only reason or message change, and lastTransitionTime stays
 };
 
 struct Event {
@@ -58,8 +58,8 @@ class Api {
     void set_condition(const PodRef &ref, const Condition &condition, Done done);
     // events.k8s.io/v1; failures are logged here, at debug.
     void post_event(const PodRef &ref, const Event &event);
-    // The server's minor version, asked once and remembered (done may then be called from inside). 0 when it could not be
-    // learned: treat that as an old server; the next call asks again.
+    // The server's minor version, asked once and remembered (done may then be called from inside). 0 when it could not
+    // be learned: treat that as an old server; the next call asks again.
     void server_version(std::function<void(int minor)> done);
 
   private:

@@ -56,16 +56,18 @@ START_TEST(a_binding_carries_uid_and_annotations) {
     scene.api->bind(ref, "node7", {{"berth.dev/job", "12"}, {"berth.dev/x", "\""}}, scene.into());
     ck_assert(test::run(scene.loop));
     ck_assert(scene.got.ok());
-    scene.expect("POST", "/api/v1/namespaces/ml/pods/train-0/binding",
-                 R"({"apiVersion":"v1","kind":"Binding","metadata":{"uid":"u1","namespace":"ml","name":"train-0",)"
-                 R"("annotations":{"berth.dev/job":"12","berth.dev/x":"\""}},"target":{"apiVersion":"v1","kind":"Node","name":"node7"}})");
+    scene.expect(
+        "POST", "/api/v1/namespaces/ml/pods/train-0/binding",
+        R"({"apiVersion":"v1","kind":"Binding","metadata":{"uid":"u1","namespace":"ml","name":"train-0",)"
+        R"("annotations":{"berth.dev/job":"12","berth.dev/x":"\""}},"target":{"apiVersion":"v1","kind":"Node","name":"node7"}})");
 }
 END_TEST
 
 START_TEST(a_deletion_names_the_uid_and_maybe_a_grace) {
     Scene scene(200, "{}");
     scene.api->remove(ref, -1, [&](Response) {
-        scene.expect("DELETE", "/api/v1/namespaces/ml/pods/train-0", R"({"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"u1"}})");
+        scene.expect("DELETE", "/api/v1/namespaces/ml/pods/train-0",
+                     R"({"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"u1"}})");
         scene.api->remove(ref, 0, scene.into());
     });
     ck_assert(test::run(scene.loop));
@@ -79,14 +81,17 @@ START_TEST(a_condition_is_patched_by_type_with_the_uid) {
     scene.api->set_condition(ref, {"PodScheduled", "False", "Unschedulable", "waits"}, scene.into());
     ck_assert(test::run(scene.loop));
     ck_assert(scene.seen.back().has_header("Content-Type: application/strategic-merge-patch+json\r\n"));
-    scene.expect("PATCH", "/api/v1/namespaces/ml/pods/train-0/status",
-                 R"({"metadata":{"uid":"u1","name":"train-0"},"status":{"conditions":[{"type":"PodScheduled","status":"False",)"
-                 R"("reason":"Unschedulable","message":"waits","lastTransitionTime":"2026-01-31T12:00:00Z"}]}})");
+    scene.expect(
+        "PATCH", "/api/v1/namespaces/ml/pods/train-0/status",
+        R"({"metadata":{"uid":"u1","name":"train-0"},"status":{"conditions":[{"type":"PodScheduled","status":"False",)"
+        R"("reason":"Unschedulable","message":"waits","lastTransitionTime":"2026-01-31T12:00:00Z"}]}})");
 }
 END_TEST
 
 START_TEST(another_uid_is_a_conflict_on_old_servers_too) {
-    Scene scene(422, R"({"kind":"Status","message":"m","reason":"Invalid","details":{"causes":[{"field":"metadata.uid"}]},"code":422})");
+    Scene scene(
+        422,
+        R"({"kind":"Status","message":"m","reason":"Invalid","details":{"causes":[{"field":"metadata.uid"}]},"code":422})");
     scene.api->set_condition(ref, {"PodScheduled", "False", "x", "y", false}, scene.into());
     ck_assert(test::run(scene.loop));
     ck_assert_int_eq(scene.got.status, 409);
@@ -102,12 +107,14 @@ START_TEST(an_event_has_all_that_the_server_asks_for) {
     ck_assert(test::run(scene.loop));
     const Exchange &event = scene.seen[scene.seen[0].method == "POST" ? 0 : 1];
     ck_assert_text(event.path, "/apis/events.k8s.io/v1/namespaces/ml/events");
-    ck_assert_text(event.body, fmt::format(R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":"ml","generateName":"{}-"}},)"
-                                 R"("eventTime":"2026-01-31T12:00:00.250000Z","reportingController":"berth-controller","reportingInstance":"host1",)"
-                                 R"("type":"Warning","reason":"Failed","action":"Binding","note":"{}",)"
-                                 R"("regarding":{{"apiVersion":"v1","kind":"Pod","uid":"u1","namespace":"ml","name":"{}"}}}})",
-                                 std::string(49, 'a'), std::string(1023, 'x'), name)
-                         );
+    ck_assert_text(
+        event.body,
+        fmt::format(
+            R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":"ml","generateName":"{}-"}},)"
+            R"("eventTime":"2026-01-31T12:00:00.250000Z","reportingController":"berth-controller","reportingInstance":"host1",)"
+            R"("type":"Warning","reason":"Failed","action":"Binding","note":"{}",)"
+            R"("regarding":{{"apiVersion":"v1","kind":"Pod","uid":"u1","namespace":"ml","name":"{}"}}}})",
+            std::string(49, 'a'), std::string(1023, 'x'), name));
 }
 END_TEST
 
@@ -174,8 +181,9 @@ END_TEST
 }  // namespace
 
 int main() {
-    return test::run_suite("api", {a_binding_carries_uid_and_annotations, a_deletion_names_the_uid_and_maybe_a_grace,
-                                   a_condition_is_patched_by_type_with_the_uid, another_uid_is_a_conflict_on_old_servers_too,
-                                   an_event_has_all_that_the_server_asks_for, a_pod_is_read_or_is_not_there, the_version_is_asked_once,
-                                   an_unknown_version_counts_as_old_and_is_asked_again});
+    return test::run_suite(
+        "api", {a_binding_carries_uid_and_annotations, a_deletion_names_the_uid_and_maybe_a_grace,
+                a_condition_is_patched_by_type_with_the_uid, another_uid_is_a_conflict_on_old_servers_too,
+                an_event_has_all_that_the_server_asks_for, a_pod_is_read_or_is_not_there, the_version_is_asked_once,
+                an_unknown_version_counts_as_old_and_is_asked_again});
 }

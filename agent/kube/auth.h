@@ -25,10 +25,11 @@ using IdentityPtr = std::shared_ptr<const Identity>;
 class Auth {
   public:
     struct Options {
-        std::chrono::seconds token_file_age{60};   // a token file is read again when its content is older
+        std::chrono::seconds token_file_age{60};  // a token file is read again when its content is older
         std::chrono::milliseconds exec_timeout{60'000};
-        std::chrono::seconds early{30};            // an exec credential is renewed this long before it expires
-        std::chrono::milliseconds exec_pause{1'000};  // at least this long between runs
+        std::chrono::seconds early{30};  // an exec credential is renewed this long before it expires
+        // After a failed run, and between runs while the old credential still serves.
+        std::chrono::milliseconds exec_pause{1'000};
     };
     using Ready = std::function<void(Result<IdentityPtr>)>;
 

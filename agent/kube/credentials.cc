@@ -52,8 +52,9 @@ bool is_loopback(const std::string &host) {
 
 Result<Credentials> load_in_cluster(const std::string &root, const std::string &host, const std::string &port) {
     if (host.empty() || port.empty())
-        return Error{"no Kubernetes service address in the environment (KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT): "
-                     "outside a pod a kubeconfig is needed"};
+        return Error{
+            "no Kubernetes service address in the environment (KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT): "
+            "outside a pod a kubeconfig is needed"};
     Credentials out;
     out.server = host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
                                                      : fmt::format("https://[{}]:{}", host, port);
@@ -65,7 +66,9 @@ Result<Credentials> load_in_cluster(const std::string &root, const std::string &
     const auto token = read_token(out.token_file);  // a missing mount should be said now, not at the first request
     if (!token)
         return Error{"the service account's token cannot be read: " + token.error()};
-    out.reload = [root, host, port] { return load_in_cluster(root, host, port); };
+    out.reload = [root, host, port] {
+        return load_in_cluster(root, host, port);
+    };
     return out;
 }
 

@@ -16,20 +16,20 @@ struct Credentials {
     std::string server;           // "https://host:port", no trailing slash
     std::string tls_server_name;  // empty: the host in server
     std::string proxy_url;
-    std::string ca_pem;           // empty: the system's authorities
+    std::string ca_pem;  // empty: the system's authorities
     std::string client_cert_pem, client_key_pem;
-    std::string token;            // a fixed one
-    std::string token_file;       // re-read at most once a minute, and on 401
-    bool insecure = false;        // insecure-skip-tls-verify: always refused by the loaders, and ignored by Http
+    std::string token;       // a fixed one
+    std::string token_file;  // re-read at most once a minute, and on 401
+    bool insecure = false;   // insecure-skip-tls-verify: always refused by the loaders, and ignored by Http
 
     // users[].user.exec: a program that prints a token or certificate, run without a shell.
     struct Exec {
         std::string command;
         std::vector<std::string> args;
         std::vector<std::pair<std::string, std::string>> env;
-        std::string api_version;      // client.authentication.k8s.io/v1 or /v1beta1
-        bool cluster_info = false;    // provideClusterInfo: tell the program which cluster it is for
-        std::string install_hint;     // shown when the program cannot be started
+        std::string api_version;    // client.authentication.k8s.io/v1 or /v1beta1
+        bool cluster_info = false;  // provideClusterInfo: tell the program which cluster it is for
+        std::string install_hint;   // shown when the program cannot be started
     };
     std::optional<Exec> exec;
 

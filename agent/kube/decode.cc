@@ -25,8 +25,8 @@ static_assert(Frames::padding >= simdjson::SIMDJSON_PADDING);
 // Far above what the API holds (pods nest about 15 deep), far below what would cost memory.
 constexpr std::size_t deepest = 128;
 
-constexpr std::string_view our_prefixes[] = {"slurmjob.slinky.slurm.net/", "slinky.slurm.net/", "scheduler.slinky.slurm.net/",
-                                             "berth.dev/"};
+constexpr std::string_view our_prefixes[] = {"slurmjob.slinky.slurm.net/", "slinky.slurm.net/",
+                                             "scheduler.slinky.slurm.net/", "berth.dev/"};
 
 // Absent fields and fields of another type read as empty, zero or false.
 std::string_view text(Object from, std::string_view key) {
@@ -83,7 +83,8 @@ Phase phase_of(std::string_view name) {
 }
 
 int small(std::int64_t value) {
-    return static_cast<int>(std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+    return static_cast<int>(
+        std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
 }
 
 // The first container that failed, by the time it ended. Times are RFC 3339 in UTC, so their texts sort as they do;
@@ -176,7 +177,8 @@ Result<void> read(Object from, Pod &pod) {
     pod.uid = text(metadata, "uid");
     pod.resource_version = text(metadata, "resourceVersion");
     if (pod.name.empty() || pod.uid.empty() || pod.ns.empty())
-        return Error{fmt::format("a pod without namespace, name or uid ('{}/{}')", for_log(pod.ns, 80), for_log(pod.name, 80))};
+        return Error{
+            fmt::format("a pod without namespace, name or uid ('{}/{}')", for_log(pod.ns, 80), for_log(pod.name, 80))};
     pod.deleting = !text(metadata, "deletionTimestamp").empty();
     pod.annotations = ours(metadata, "annotations");
     pod.labels = ours(metadata, "labels");
@@ -307,7 +309,8 @@ Result<ListPage<Record>> Decoder::list(std::string_view json) {
     page.items.reserve(items.size());
     for (const auto element : items) {
         Object object;
-        auto item = element.get(object) == SUCCESS ? record<Record>(object) : Result<Record>(Error{"an item that is no object"});
+        auto item = element.get(object) == SUCCESS ? record<Record>(object)
+                                                   : Result<Record>(Error{"an item that is no object"});
         if (item)
             page.items.push_back(std::move(*item));
         else if (page.bad++ == 0)

@@ -57,7 +57,8 @@ class Decoder {
 
 // The "message" of a Kubernetes Status, or the beginning of a body that is none; fit for a log.
 std::string status_message(const std::string &body);
-// The minor version in the answer to GET /version: "20+" is 20, a later major version than 1 counts as 1000; 0: not said.
+// The minor version in the answer to GET /version: "20+" is 20, a later major version than 1 counts as 1000; 0: not
+// said.
 int version_minor(const std::string &body);
 
 std::string_view padded(std::string &text);  // makes room behind the text; good until the text changes

@@ -13,7 +13,8 @@ namespace {
 Result<Pod> decode(std::string json) { return Decoder().pod(padded(json)); }
 
 Pod pod(std::string_view spec, std::string_view status) {
-    auto got = decode(fmt::format(R"({{"metadata":{{"namespace":"n","name":"p","uid":"u"}},"spec":{},"status":{}}})", spec, status));
+    auto got = decode(
+        fmt::format(R"({{"metadata":{{"namespace":"n","name":"p","uid":"u"}},"spec":{},"status":{}}})", spec, status));
     ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
     return *got;
 }
@@ -71,13 +72,15 @@ START_TEST(a_pod_is_read_and_the_rest_dropped) {
 END_TEST
 
 START_TEST(absent_fields_have_defaults_and_unknown_ones_do_no_harm) {
-    const auto got = decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"},"future":[1,{}]})");
+    const auto got = decode(
+        R"({"metadata":{"namespace":"n","name":"p","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"},"future":[1,{}]})");
     ck_assert(got.ok());
     ck_assert(got->phase == Phase::pending);
     ck_assert(got->deleting);
     ck_assert_int_eq(got->grace_seconds, 30);
-    const Pod odd = pod(R"({"nodeName":5,"containers":{"a":1},"terminationGracePeriodSeconds":"x","schedulingGates":[{"name":"g"}]})",
-                        R"({"phase":["x"],"conditions":[1,null,{"type":7}],"containerStatuses":"no"})");
+    const Pod odd = pod(
+        R"({"nodeName":5,"containers":{"a":1},"terminationGracePeriodSeconds":"x","schedulingGates":[{"name":"g"}]})",
+        R"({"phase":["x"],"conditions":[1,null,{"type":7}],"containerStatuses":"no"})");
     ck_assert(odd.node_name.empty());
     ck_assert(odd.gated);
     ck_assert_int_eq(odd.grace_seconds, 30);
@@ -91,13 +94,15 @@ struct ResourceCase {
 
 START_TEST(init_containers_and_sidecars_count_as_the_scheduler_counts_them) {
 #define C(name, cpu) "{\"name\":\"" name "\",\"resources\":{\"requests\":{\"cpu\":\"" cpu "\"}}}"
-#define S(name, cpu) "{\"name\":\"" name "\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":\"" cpu "\"}}}"
+#define S(name, cpu) \
+    "{\"name\":\"" name "\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":\"" cpu "\"}}}"
     const ResourceCase cases[] = {
         {R"({"containers":[)" C("a", "1") "," C("b", "2") R"(],"initContainers":[)" C("i", "2") "]}", 3000, 0},
         {R"({"containers":[)" C("a", "1") R"(],"initContainers":[)" C("i", "4") "," C("j", "2") "]}", 4000, 0},
         {R"({"containers":[)" C("a", "1") R"(],"initContainers":[)" S("s", "1") "," C("i", "4") "]}", 5000, 0},
         {R"({"containers":[)" C("a", "1") R"(],"initContainers":[)" C("i", "4") "," S("s", "1") "]}", 4000, 0},
-        {R"({"containers":[)" C("a", "3") R"(],"initContainers":[)" S("s", "1") "," S("t", "1") "," C("i", "2") "]}", 5000, 0},
+        {R"({"containers":[)" C("a", "3") R"(],"initContainers":[)" S("s", "1") "," S("t", "1") "," C("i", "2") "]}",
+         5000, 0},
         {R"({"resources":{"requests":{"cpu":"7"}},"containers":[)" C("a", "3") "]}", 7000, 0},
         {R"({"containers":[{"resources":{"requests":{"cpu":1,"memory":1000}}}]})", 1000, 1000},
     };
@@ -105,8 +110,9 @@ START_TEST(init_containers_and_sidecars_count_as_the_scheduler_counts_them) {
 #undef S
     for (const ResourceCase &c : cases) {
         const Pod got = pod(c.spec, "{}");
-        ck_assert_msg(got.need.cpu_milli == c.cpu && got.need.memory_bytes == c.memory && got.problem.empty(), "%s: %lld %lld %s", c.spec,
-                      static_cast<long long>(got.need.cpu_milli), static_cast<long long>(got.need.memory_bytes), got.problem.c_str());
+        ck_assert_msg(got.need.cpu_milli == c.cpu && got.need.memory_bytes == c.memory && got.problem.empty(),
+                      "%s: %lld %lld %s", c.spec, static_cast<long long>(got.need.cpu_milli),
+                      static_cast<long long>(got.need.memory_bytes), got.problem.c_str());
     }
 }
 END_TEST
@@ -114,8 +120,10 @@ END_TEST
 START_TEST(a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch) {
     const Pod bad = pod(R"({"containers":[{"name":"main","resources":{"requests":{"cpu":"lots"}}}]})", "{}");
     ck_assert_msg(bad.problem.find("container main: cpu") == 0, "%s", bad.problem.c_str());
-    const Pod large = pod(R"({"containers":[{"resources":{"requests":{"memory":"8Ei"}}},{"resources":{"requests":{"memory":"7Ei"}}},
-                            {"resources":{"requests":{"memory":"7Ei"}}}]})", "{}");
+    const Pod large =
+        pod(R"({"containers":[{"resources":{"requests":{"memory":"8Ei"}}},{"resources":{"requests":{"memory":"7Ei"}}},
+                            {"resources":{"requests":{"memory":"7Ei"}}}]})",
+            "{}");
     ck_assert(!large.problem.empty());
     const Pod list = pod(R"({"containers":[{"name":"x","resources":{"limits":{"memory":[]}}}]})", "{}");
     ck_assert(!list.problem.empty());
@@ -130,42 +138,65 @@ struct ExitCase {
 };
 
 START_TEST(the_first_failure_says_how_the_pod_ended) {
-#define ENDED(name, code, reason, at) \
-    "{\"name\":\"" name "\",\"state\":{\"terminated\":{\"exitCode\":" code ",\"reason\":\"" reason "\",\"finishedAt\":\"" at "\"}}}"
+#define ENDED(name, code, reason, at)                                                              \
+    "{\"name\":\"" name "\",\"state\":{\"terminated\":{\"exitCode\":" code ",\"reason\":\"" reason \
+    "\",\"finishedAt\":\"" at "\"}}}"
     const ExitCase cases[] = {
-        {"{}", R"({"phase":"Succeeded","containerStatuses":[)" ENDED("a", "0", "Completed", "2026-01-01T00:00:01Z") "]}", 0, 0, "", true},
-        {"{}", R"({"phase":"Failed","containerStatuses":[)" ENDED("a", "143", "Error", "2026-01-01T00:00:09Z") "," ENDED(
-             "b", "3", "Error", "2026-01-01T00:00:01Z") "]}", 3, 0, "Error", true},
-        {"{}", R"({"phase":"Failed","containerStatuses":[)" ENDED("a", "137", "OOMKilled", "2026-01-01T00:00:01Z") "]}", 137, 9, "OOMKilled", true},
-        {"{}", R"({"phase":"Failed","containerStatuses":[{"name":"a","state":{"terminated":{"exitCode":0,"signal":15}}}]})", 0, 15, "", true},
+        {"{}",
+         R"({"phase":"Succeeded","containerStatuses":[)" ENDED("a", "0", "Completed", "2026-01-01T00:00:01Z") "]}", 0,
+         0, "", true},
+        {"{}",
+         R"({"phase":"Failed","containerStatuses":[)" ENDED("a", "143", "Error", "2026-01-01T00:00:09Z") "," ENDED(
+             "b", "3", "Error", "2026-01-01T00:00:01Z") "]}",
+         3, 0, "Error", true},
+        {"{}", R"({"phase":"Failed","containerStatuses":[)" ENDED("a", "137", "OOMKilled", "2026-01-01T00:00:01Z") "]}",
+         137, 9, "OOMKilled", true},
+        {"{}",
+         R"({"phase":"Failed","containerStatuses":[{"name":"a","state":{"terminated":{"exitCode":0,"signal":15}}}]})",
+         0, 15, "", true},
         {"{}", R"({"phase":"Failed","reason":"Evicted","message":"low on memory"})", 1, 0, "Evicted", true},
         {"{}", R"({"phase":"Failed","reason":"OutOfcpu"})", 1, 0, "OutOfcpu", true},
         {"{}", R"({"phase":"Failed"})", 1, 0, "", true},
-        {"{}", R"({"phase":"Failed","reason":"DeadlineExceeded","containerStatuses":[)" ENDED("a", "137", "Error", "2026-01-01T00:00:01Z") "]}",
+        {"{}",
+         R"({"phase":"Failed","reason":"DeadlineExceeded","containerStatuses":[)" ENDED("a", "137", "Error",
+                                                                                        "2026-01-01T00:00:01Z") "]}",
          137, 0, "DeadlineExceeded", true},
-        {"{}", R"({"phase":"Failed","initContainerStatuses":[)" ENDED("i", "7", "Error", "2026-01-01T00:00:01Z")
-                   R"(],"containerStatuses":[{"name":"a","state":{"waiting":{}}}]})", 7, 0, "Error", true},
+        {"{}",
+         R"({"phase":"Failed","initContainerStatuses":[)" ENDED(
+             "i", "7", "Error",
+             "2026-01-01T00:00:01Z") R"(],"containerStatuses":[{"name":"a","state":{"waiting":{}}}]})",
+         7, 0, "Error", true},
         {R"({"initContainers":[{"name":"s","restartPolicy":"Always"}]})",
-         R"({"phase":"Succeeded","initContainerStatuses":[)" ENDED("s", "137", "Error", "2026-01-01T00:00:01Z") R"(],"containerStatuses":[)" ENDED(
-             "a", "0", "Completed", "2026-01-01T00:00:02Z") "]}", 0, 0, "", true},
-        {"{}", R"({"phase":"Running","containerStatuses":[{"name":"a","state":{"running":{}},"lastState":{"terminated":{"exitCode":1}}}]})", 0, 0,
-         "", false},
-        {"{}", R"({"phase":"Running","containerStatuses":[)" ENDED("a", "2", "Error", "2026-01-01T00:00:01Z") R"(,{"name":"b","state":{"running":{}}}]})",
+         R"({"phase":"Succeeded","initContainerStatuses":[)" ENDED(
+             "s", "137", "Error",
+             "2026-01-01T00:00:01Z") R"(],"containerStatuses":[)" ENDED("a", "0", "Completed",
+                                                                        "2026-01-01T00:00:02Z") "]}",
+         0, 0, "", true},
+        {"{}",
+         R"({"phase":"Running","containerStatuses":[{"name":"a","state":{"running":{}},"lastState":{"terminated":{"exitCode":1}}}]})",
+         0, 0, "", false},
+        {"{}",
+         R"({"phase":"Running","containerStatuses":[)" ENDED(
+             "a", "2", "Error", "2026-01-01T00:00:01Z") R"(,{"name":"b","state":{"running":{}}}]})",
          2, 0, "Error", true},
     };
 #undef ENDED
     for (const ExitCase &c : cases) {
         const Pod got = pod(c.spec, c.status);
-        ck_assert_msg(got.exit_code == c.code && got.exit_signal == c.signal && got.exit_reason == c.reason && got.exit_known == c.known,
-                      "%s: %d %d '%s' %d", c.status, got.exit_code, got.exit_signal, got.exit_reason.c_str(), got.exit_known);
+        ck_assert_msg(got.exit_code == c.code && got.exit_signal == c.signal && got.exit_reason == c.reason &&
+                          got.exit_known == c.known,
+                      "%s: %d %d '%s' %d", c.status, got.exit_code, got.exit_signal, got.exit_reason.c_str(),
+                      got.exit_known);
     }
 }
 END_TEST
 
 START_TEST(broken_objects_give_an_error_and_never_a_crash) {
-    for (const char *json : {"", "{", "[]", "null", "5", "\"x\"", "{\"metadata\":5}", "{\"metadata\":{}}", "{}",
-                             "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}", "{\"metadata\":{\"name\":5,\"namespace\":\"n\",\"uid\":\"u\"}}",
-                             "{\"metadata\":{\"name\":\"\xff\",\"namespace\":\"n\",\"uid\":\"u\"}}", "{\"a\":1}{\"b\":2}", "{\"a\":\x01}"})
+    for (const char *json :
+         {"", "{", "[]", "null", "5", "\"x\"", "{\"metadata\":5}", "{\"metadata\":{}}", "{}",
+          "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}",
+          "{\"metadata\":{\"name\":5,\"namespace\":\"n\",\"uid\":\"u\"}}",
+          "{\"metadata\":{\"name\":\"\xff\",\"namespace\":\"n\",\"uid\":\"u\"}}", "{\"a\":1}{\"b\":2}", "{\"a\":\x01}"})
         ck_assert_msg(!decode(json).ok(), "accepted: %s", json);
     // Every beginning of a good pod is a broken one.
     const std::string whole = running_pod;
@@ -181,13 +212,15 @@ END_TEST
 
 START_TEST(deep_nesting_and_huge_numbers_are_refused) {
     const auto nested = [](std::size_t depth) {
-        return R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"x":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+        return R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"x":)" + std::string(depth, '[') +
+               std::string(depth, ']') + "}";
     };
     ck_assert(decode(nested(50)).ok());
     ck_assert(!decode(nested(200)).ok());
     ck_assert(!decode(nested(1'000'000)).ok());
     // A number beyond 64 bits, anywhere.
-    ck_assert(!decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"x":123456789012345678901234567890})").ok());
+    ck_assert(
+        !decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"x":123456789012345678901234567890})").ok());
     const Pod got = pod(R"({"terminationGracePeriodSeconds":9223372036854775807})",
                         R"({"containerStatuses":[{"state":{"terminated":{"exitCode":9223372036854775807}}}]})");
     ck_assert_int_eq(got.exit_code, 2147483647);
@@ -213,8 +246,11 @@ END_TEST
 START_TEST(events_are_told_apart) {
     using Kind = WatchEvent<Node>::Kind;
     Decoder decoder;
-    const auto event = [&](std::string json) { return decoder.event<Node>(padded(json)); };
-    const auto added = event(R"({"type":"ADDED","object":{"metadata":{"name":"n1","uid":"u","resourceVersion":"5"},"spec":{"unschedulable":true},
+    const auto event = [&](std::string json) {
+        return decoder.event<Node>(padded(json));
+    };
+    const auto added = event(
+        R"({"type":"ADDED","object":{"metadata":{"name":"n1","uid":"u","resourceVersion":"5"},"spec":{"unschedulable":true},
         "status":{"allocatable":{"cpu":"1500m","memory":"2Gi"},"conditions":[{"type":"Ready","status":"True"}]}}})");
     ck_assert(added.ok() && added->kind == Kind::added);
     ck_assert(added->object.ready && added->object.unschedulable);
@@ -223,7 +259,8 @@ START_TEST(events_are_told_apart) {
     const auto bookmark = event(R"({"type":"BOOKMARK","object":{"kind":"Node","metadata":{"resourceVersion":"77"}}})");
     ck_assert(bookmark->kind == Kind::bookmark);
     ck_assert_text(bookmark->resource_version, "77");
-    const auto gone = event(R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})");
+    const auto gone =
+        event(R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})");
     ck_assert(gone->kind == Kind::error);
     ck_assert_int_eq(gone->code, 410);
     ck_assert_text(gone->message, "too old");
@@ -250,7 +287,9 @@ END_TEST
 START_TEST(foreign_text_cannot_spoil_a_body) {
     ck_assert_text(json_quote("a\"b\\c\n\x01"), R"("a\"b\\c\u000a\u0001")");
     ck_assert_text(json_quote("ü€😀"), "\"ü€😀\"");
-    ck_assert_text(json_quote("a\xff" "b\xc3"), R"("a\ufffdb\ufffd")");
+    ck_assert_text(json_quote("a\xff"
+                              "b\xc3"),
+                   R"("a\ufffdb\ufffd")");
     ck_assert_text(json_quote("\xed\xa0\x80"), R"("\ufffd\ufffd\ufffd")");
     ck_assert_uint_eq(cut_utf8("aü", 2).size(), 1);
     ck_assert_uint_eq(cut_utf8("aü", 3).size(), 3);
@@ -261,10 +300,11 @@ END_TEST
 }  // namespace
 
 int main() {
-    return test::run_suite("decode", {a_pod_is_read_and_the_rest_dropped, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
-                                      init_containers_and_sidecars_count_as_the_scheduler_counts_them,
-                                      a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch, the_first_failure_says_how_the_pod_ended,
-                                      broken_objects_give_an_error_and_never_a_crash, deep_nesting_and_huge_numbers_are_refused,
-                                      a_list_gives_its_items_version_and_next_page, events_are_told_apart, versions_and_status_messages_are_read,
-                                      foreign_text_cannot_spoil_a_body});
+    return test::run_suite(
+        "decode", {a_pod_is_read_and_the_rest_dropped, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
+                   init_containers_and_sidecars_count_as_the_scheduler_counts_them,
+                   a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch, the_first_failure_says_how_the_pod_ended,
+                   broken_objects_give_an_error_and_never_a_crash, deep_nesting_and_huge_numbers_are_refused,
+                   a_list_gives_its_items_version_and_next_page, events_are_told_apart,
+                   versions_and_status_messages_are_read, foreign_text_cannot_spoil_a_body});
 }

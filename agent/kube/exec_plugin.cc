@@ -157,11 +157,13 @@ void ExecPlugin::kill_group() {
     kill(pid_, SIGKILL);
 }
 
-std::unique_ptr<ExecPlugin> ExecPlugin::start(Loop &loop, const Credentials &credentials, std::chrono::milliseconds timeout, Done done) {
+std::unique_ptr<ExecPlugin> ExecPlugin::start(Loop &loop, const Credentials &credentials,
+                                              std::chrono::milliseconds timeout, Done done) {
     std::unique_ptr<ExecPlugin> self(new ExecPlugin(loop, *credentials.exec, std::move(done)));
     ExecPlugin *plugin = self.get();
     if (auto error = plugin->spawn(credentials)) {
-        plugin->poll_ = loop.after(std::chrono::milliseconds(0), [plugin, text = std::move(*error)] { plugin->finish(text); });
+        plugin->poll_ =
+            loop.after(std::chrono::milliseconds(0), [plugin, text = std::move(*error)] { plugin->finish(text); });
         return self;
     }
     plugin->out_source_ = plugin->collect(plugin->out_fd_, plugin->out_, most_output);
@@ -257,11 +259,13 @@ void ExecPlugin::check_ended() {
     if (timed_out_)
         return finish(Error{fmt::format("the credential program {} took too long and was killed", command_)});
     if (overflow_)
-        return finish(Error{fmt::format("the credential program {} printed more than {} bytes", command_, most_output)});
+        return finish(
+            Error{fmt::format("the credential program {} printed more than {} bytes", command_, most_output)});
     if (r > 0 && status != 0) {
         const std::string how = WIFEXITED(status) ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
                                                   : fmt::format("was ended by signal {}", WTERMSIG(status));
-        return finish(Error{fmt::format("the credential program {} {}{}{}", command_, how, err_.empty() ? "" : ": ", for_log(err_))});
+        return finish(Error{
+            fmt::format("the credential program {} {}{}{}", command_, how, err_.empty() ? "" : ": ", for_log(err_))});
     }
     auto credential = parse_exec_credential(out_, api_version_);
     if (!credential)

@@ -33,7 +33,8 @@ class ExecPlugin {
     using Done = std::function<void(Result<ExecCredential>)>;
 
     // done is called later, never from inside start(). `credentials` is read only during the call.
-    static std::unique_ptr<ExecPlugin> start(Loop &loop, const Credentials &credentials, std::chrono::milliseconds timeout, Done done);
+    static std::unique_ptr<ExecPlugin> start(Loop &loop, const Credentials &credentials,
+                                             std::chrono::milliseconds timeout, Done done);
     ~ExecPlugin();
     ExecPlugin(const ExecPlugin &) = delete;
     ExecPlugin &operator=(const ExecPlugin &) = delete;

@@ -107,15 +107,17 @@ void FaultyServer::Exchange::send_raw(std::string_view text) const {
 }
 
 void FaultyServer::Exchange::respond(int status, std::string_view text, std::string_view headers) const {
-    send_raw(fmt::format("HTTP/1.1 {} Said So\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}", status, text.size(),
-                         headers, text));
+    send_raw(fmt::format("HTTP/1.1 {} Said So\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
+                         status, text.size(), headers, text));
 }
 
 void FaultyServer::Exchange::begin_stream() const {
     send_raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
 }
 
-void FaultyServer::Exchange::send(std::string_view text) const { send_raw(fmt::format("{:x}\r\n{}\r\n", text.size(), text)); }
+void FaultyServer::Exchange::send(std::string_view text) const {
+    send_raw(fmt::format("{:x}\r\n{}\r\n", text.size(), text));
+}
 
 void FaultyServer::Exchange::end_stream() const { send_raw("0\r\n\r\n"); }
 

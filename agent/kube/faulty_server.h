@@ -26,11 +26,11 @@ class FaultyServer {
         bool has_header(std::string_view line) const { return head.find(line) != std::string::npos; }
         // `headers` are complete lines, each with its "\r\n".
         void respond(int status, std::string_view text, std::string_view headers = "") const;
-        void begin_stream() const;                  // 200 with a body of unknown length
-        void send(std::string_view text) const;     // one piece of it
-        void end_stream() const;                    // its proper end
-        void send_raw(std::string_view text) const; // bytes as they are
-        void cut() const;                           // closes the connection, without any end
+        void begin_stream() const;                   // 200 with a body of unknown length
+        void send(std::string_view text) const;      // one piece of it
+        void end_stream() const;                     // its proper end
+        void send_raw(std::string_view text) const;  // bytes as they are
+        void cut() const;                            // closes the connection, without any end
     };
     using Handler = std::function<void(Exchange)>;
 

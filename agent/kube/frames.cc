@@ -33,7 +33,8 @@ void Frames::append(std::string_view chunk) {
 std::optional<std::string_view> Frames::next() {
     while (!overlong_) {
         const char *from = buffer_.data() + scanned_;
-        const auto *newline = scanned_ < end_ ? static_cast<const char *>(std::memchr(from, '\n', end_ - scanned_)) : nullptr;
+        const auto *newline =
+            scanned_ < end_ ? static_cast<const char *>(std::memchr(from, '\n', end_ - scanned_)) : nullptr;
         if (!newline) {
             scanned_ = end_;
             overlong_ = end_ - begin_ > longest_;

@@ -27,9 +27,9 @@ class Frames {
 
   private:
     const std::size_t longest_;
-    std::string buffer_;      // holds end_ bytes and then at least `padding` more
-    std::size_t begin_ = 0;   // of the first line not yet returned
-    std::size_t scanned_ = 0; // no newline in [begin_, scanned_)
+    std::string buffer_;       // holds end_ bytes and then at least `padding` more
+    std::size_t begin_ = 0;    // of the first line not yet returned
+    std::size_t scanned_ = 0;  // no newline in [begin_, scanned_)
     std::size_t end_ = 0;
     bool overlong_ = false;
 };

@@ -84,7 +84,8 @@ END_TEST
 }  // namespace
 
 int main() {
-    return berth::test::run_suite("frames", {lines_come_out_whole_however_they_are_cut, a_line_without_its_end_is_kept_back,
-                                             a_line_beyond_the_bound_stops_the_stream, bytes_behind_a_line_may_be_read,
-                                             a_long_line_in_tiny_chunks_is_scanned_once});
+    return berth::test::run_suite("frames",
+                                  {lines_come_out_whole_however_they_are_cut, a_line_without_its_end_is_kept_back,
+                                   a_line_beyond_the_bound_stops_the_stream, bytes_behind_a_line_may_be_read,
+                                   a_long_line_in_tiny_chunks_is_scanned_once});
 }

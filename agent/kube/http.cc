@@ -20,7 +20,10 @@ using TransferPtr = std::shared_ptr<Transfer>;
 class Core : public std::enable_shared_from_this<Core> {
   public:
     Core(Loop &loop, Credentials credentials, Http::Options options)
-        : loop_(loop), options_(std::move(options)), auth_(loop, std::move(credentials), Auth::Options{}), random_(std::random_device{}()) {}
+        : loop_(loop),
+          options_(std::move(options)),
+          auth_(loop, std::move(credentials), Auth::Options{}),
+          random_(std::random_device{}()) {}
 
     void begin() {
         multi_ = std::make_unique<Multi>(loop_, [weak = weak_from_this()] {
@@ -34,12 +37,15 @@ class Core : public std::enable_shared_from_this<Core> {
         pump();
     }
 
-    TransferPtr stream(Request request, std::chrono::seconds idle, std::function<void(std::string_view)> chunk, Http::Done done) {
+    TransferPtr stream(Request request, std::chrono::seconds idle, std::function<void(std::string_view)> chunk,
+                       Http::Done done) {
         auto transfer = std::make_shared<Transfer>(std::move(request), true, std::move(done));
         transfer->chunk = std::move(chunk);
         transfer->last_byte = loop_.now();
         transfer->on_arrival = [this](Transfer &t) {
             t.last_byte = loop_.now();
+            if (t.answered())
+                answered();
             if (!t.arrived.empty())
                 fed_.insert(&t);
         };
@@ -101,7 +107,8 @@ class Core : public std::enable_shared_from_this<Core> {
         const auto left = std::chrono::duration_cast<Milliseconds>(transfer->deadline - loop_.now());
         if (!transfer->streaming && left <= Milliseconds(0))
             return finish_later(transfer, transfer->failure("no time was left to send it"));
-        if (!transfer->prepare(options_, identity, left, silent_ >= suspicious_silence) || !multi_->add(transfer->easy()))
+        if (!transfer->prepare(options_, identity, left, silent_ >= suspicious_silence) ||
+            !multi_->add(transfer->easy()))
             return finish_later(transfer, transfer->failure("curl could not take the request"));
         transfer->added = true;
     }
@@ -170,8 +177,6 @@ class Core : public std::enable_shared_from_this<Core> {
             fed_.erase(fed_.begin());
             if (!transfer || transfer->cancelled)
                 continue;
-            reachable_ = true;
-            silent_ = 0;
             std::string bytes;
             bytes.swap(transfer->arrived);
             transfer->chunk(bytes);
@@ -185,9 +190,9 @@ class Core : public std::enable_shared_from_this<Core> {
     void conclude(const TransferPtr &transfer, CURLcode code) {
         detach(transfer);
         Response response = transfer->take_response(code);
-        reachable_ = transfer->answered();
-        if (reachable_)
-            silent_ = 0;
+        reachable_ = false;
+        if (transfer->answered())
+            answered();
         else if (code == CURLE_OPERATION_TIMEDOUT)
             ++silent_;
         if (response.status == 401 && !transfer->retried_auth) {
@@ -212,6 +217,11 @@ class Core : public std::enable_shared_from_this<Core> {
         finish(transfer, std::move(response));
     }
 
+    void answered() {
+        reachable_ = true;
+        silent_ = 0;
+    }
+
     // Up to a quarter more, so that those who were sent away together do not come back together.
     Milliseconds spread(Milliseconds wait) {
         return wait + Milliseconds(std::uniform_int_distribution<Milliseconds::rep>(0, wait.count() / 4)(random_));
@@ -226,8 +236,7 @@ class Core : public std::enable_shared_from_this<Core> {
                 return;
             if (core->loop_.now() < stream->last_byte + idle)
                 return core->watch_idle(stream, idle);
-            core->reachable_ = false;
-            ++core->silent_;
+            core->silent_ = suspicious_silence;  // the next attempt tells whether the server or the connection is gone
             core->finish(stream, stream->failure(fmt::format("nothing arrived for {} s", idle.count())));
         });
     }
@@ -265,7 +274,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
 class OpenStream : public Stream {
   public:
-    OpenStream(std::weak_ptr<Core> core, TransferPtr transfer) : core_(std::move(core)), transfer_(std::move(transfer)) {}
+    OpenStream(std::weak_ptr<Core> core, TransferPtr transfer)
+        : core_(std::move(core)), transfer_(std::move(transfer)) {}
     ~OpenStream() override {
         if (const auto core = core_.lock())
             core->cancel(transfer_);
@@ -285,8 +295,10 @@ class CurlHttp : public Http {
     ~CurlHttp() override { core_->shut_down(); }
 
     void send(Request request, Done done) override { core_->send(std::move(request), std::move(done)); }
-    std::unique_ptr<Stream> stream(Request request, std::chrono::seconds idle, std::function<void(std::string_view)> chunk, Done done) override {
-        return std::make_unique<OpenStream>(core_, core_->stream(std::move(request), idle, std::move(chunk), std::move(done)));
+    std::unique_ptr<Stream> stream(Request request, std::chrono::seconds idle,
+                                   std::function<void(std::string_view)> chunk, Done done) override {
+        return std::make_unique<OpenStream>(core_,
+                                            core_->stream(std::move(request), idle, std::move(chunk), std::move(done)));
     }
     bool reachable() const override { return core_->reachable(); }
 
@@ -297,7 +309,8 @@ class CurlHttp : public Http {
 }  // namespace
 
 std::unique_ptr<Http> Http::create(Loop &loop, Credentials credentials, Options options) {
-    // Not thread-safe in old versions of libcurl, hence once and before the first handle; the agent calls from one thread.
+    // Not thread-safe in old versions of libcurl, hence once and before the first handle; the agent calls from one
+    // thread.
     [[maybe_unused]] static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
     return std::make_unique<CurlHttp>(loop, std::move(credentials), std::move(options));
 }
@@ -308,7 +321,8 @@ std::string url_escape(std::string_view text) {
     out.reserve(text.size());
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~')
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+            c == '_' || c == '~')
             out.push_back(c);
         else
             ((out += '%') += hex[byte >> 4]) += hex[byte & 15];

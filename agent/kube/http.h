@@ -24,7 +24,7 @@ struct Request {
 };
 
 struct Response {
-    int status = 0;     // 0: no answer (connection refused, time-out, TLS error): see error
+    int status = 0;  // 0: no answer (connection refused, time-out, TLS error): see error
     std::string body;
     std::string error;  // a sentence for the log, empty when status is 2xx; else with the server's message
     std::chrono::seconds retry_after{0};
@@ -56,10 +56,10 @@ class Http {
     // reloads the credentials and tries once more. done is never called from inside send(). The timeout starts when the
     // request's turn comes, not while it waits behind others. Destroying the Http drops all calls; done may do that.
     virtual void send(Request request, Done done) = 0;
-    // A response whose body is handed over as it arrives. `idle` without a byte ends the stream with an error. done gets
-    // the status and, for a status that is not 2xx, the body.
-    virtual std::unique_ptr<Stream> stream(Request request, std::chrono::seconds idle, std::function<void(std::string_view)> chunk,
-                                           Done done) = 0;
+    // A response whose body is handed over as it arrives. `idle` without a byte ends the stream with an error. done
+    // gets the status and, for a status that is not 2xx, the body.
+    virtual std::unique_ptr<Stream> stream(Request request, std::chrono::seconds idle,
+                                           std::function<void(std::string_view)> chunk, Done done) = 0;
     // Whether the last attempt (request, stream, or bytes on one) got an answer of any status; false before the first.
     virtual bool reachable() const = 0;
 

@@ -11,11 +11,16 @@ namespace {
 
 // Length of the UTF-8 character at `at`, 0 when there is none (overlong forms, surrogates and cut ones included).
 std::size_t utf8_length(std::string_view text, std::size_t at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+    const auto byte = [&](std::size_t i) {
+        return static_cast<unsigned char>(text[at + i]);
+    };
     const unsigned char lead = byte(0);
     if (lead < 0x80)
         return 1;
-    const std::size_t length = lead >= 0xc2 && lead <= 0xdf ? 2 : lead >= 0xe0 && lead <= 0xef ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+    const std::size_t length = lead >= 0xc2 && lead <= 0xdf   ? 2
+                               : lead >= 0xe0 && lead <= 0xef ? 3
+                               : lead >= 0xf0 && lead <= 0xf4 ? 4
+                                                              : 0;
     if (length == 0 || at + length > text.size())
         return 0;
     for (std::size_t i = 1; i < length; ++i)

@@ -52,7 +52,8 @@ Result<Files> read_files(const std::string &paths) {
         files.push_back(std::move(*root));
     }
     if (files.empty())
-        return Error{fmt::format("no kubeconfig: {}", names.empty() ? "no file was named" : "none of " + paths + " exists")};
+        return Error{
+            fmt::format("no kubeconfig: {}", names.empty() ? "no file was named" : "none of " + paths + " exists")};
     return files;
 }
 
@@ -167,9 +168,11 @@ std::optional<Error> read_cluster(const Node &map, Credentials &out) {
     if (host_of(out.server).empty())
         return server->error("the URL names no host");
     if (!https && !is_loopback(host_of(out.server)))
-        return server->error("plain http is refused, except to this machine itself: credentials would travel unprotected");
+        return server->error(
+            "plain http is refused, except to this machine itself: credentials would travel unprotected");
     if (insecure)
-        return map.find("insecure-skip-tls-verify")->error("refused: name the server's authority under certificate-authority");
+        return map.find("insecure-skip-tls-verify")
+            ->error("refused: name the server's authority under certificate-authority");
     if (!out.proxy_url.empty() && host_of(out.proxy_url).empty())
         return map.find("proxy-url")->error("the URL names no host");
     return std::nullopt;
@@ -190,7 +193,8 @@ std::optional<Error> read_exec(const Node &map, Credentials::Exec &out) {
         return map.error("'command' is expected here");
     if (out.command.find('/') != std::string::npos)
         out.command = beside(map.file(), out.command);
-    if (out.api_version != "client.authentication.k8s.io/v1" && out.api_version != "client.authentication.k8s.io/v1beta1")
+    if (out.api_version != "client.authentication.k8s.io/v1" &&
+        out.api_version != "client.authentication.k8s.io/v1beta1")
         return (map.find("apiVersion") ? *map.find("apiVersion") : map)
             .error("apiVersion must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
     if (mode == "Always")
@@ -291,7 +295,9 @@ Result<Credentials> load_kubeconfig(const std::string &paths, const std::string 
         if (auto error = read_user(**user, out))
             return *error;
     }
-    out.reload = [paths, context] { return load_kubeconfig(paths, context); };
+    out.reload = [paths, context] {
+        return load_kubeconfig(paths, context);
+    };
     return out;
 }
 

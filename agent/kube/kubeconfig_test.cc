@@ -34,15 +34,17 @@ class Folder {
 };
 
 std::string config(std::string_view cluster, std::string_view user) {
-    return fmt::format("apiVersion: v1\nkind: Config\ncurrent-context: main\ncontexts:\n- name: main\n  context: {{cluster: c, user: u}}\n"
-                       "clusters:\n- name: c\n  cluster:\n{}users:\n- name: u\n  user:\n{}",
-                       cluster, user);
+    return fmt::format(
+        "apiVersion: v1\nkind: Config\ncurrent-context: main\ncontexts:\n- name: main\n  context: {{cluster: c, user: u}}\n"
+        "clusters:\n- name: c\n  cluster:\n{}users:\n- name: u\n  user:\n{}",
+        cluster, user);
 }
 
 const char *const plain_cluster = "    server: https://10.1.2.3:6443/\n";
 
 void ck_assert_says(const std::string &text, std::string_view part) {
-    ck_assert_msg(text.find(part) != std::string::npos, "\"%s\" lacks \"%.*s\"", text.c_str(), static_cast<int>(part.size()), part.data());
+    ck_assert_msg(text.find(part) != std::string::npos, "\"%s\" lacks \"%.*s\"", text.c_str(),
+                  static_cast<int>(part.size()), part.data());
 }
 
 std::string problem(const Result<Credentials> &result) { return result ? "(no error)" : result.error(); }
@@ -51,11 +53,14 @@ START_TEST(every_field_is_read) {
     Folder folder;
     folder.put("token", " abc.def\n");
     const auto file = folder.put(
-        "config", config(fmt::format("    server: https://10.1.2.3:6443/\n    tls-server-name: api.example\n    proxy-url: socks5://proxy:1080\n"
-                                     "    certificate-authority-data: {}\n",
-                                     base64_encode("CA PEM")),
-                         fmt::format("    client-certificate-data: {}\n    client-key-data: {}\n    tokenFile: token\n",
-                                     base64_encode("CERT"), base64_encode("KEY"))));
+        "config",
+        config(
+            fmt::format(
+                "    server: https://10.1.2.3:6443/\n    tls-server-name: api.example\n    proxy-url: socks5://proxy:1080\n"
+                "    certificate-authority-data: {}\n",
+                base64_encode("CA PEM")),
+            fmt::format("    client-certificate-data: {}\n    client-key-data: {}\n    tokenFile: token\n",
+                        base64_encode("CERT"), base64_encode("KEY"))));
     const auto got = load_kubeconfig(file);
     ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
     ck_assert_text(got->server, "https://10.1.2.3:6443");
@@ -76,8 +81,10 @@ START_TEST(data_wins_over_files_and_paths_count_from_the_file) {
     folder.put("pki/client.crt", "CERT FILE");
     folder.put("pki/client.key", "KEY FILE");
     const auto file = folder.put(
-        "config", config("    server: https://h\n    certificate-authority: pki/ca.crt\n    certificate-authority-data: REFUQQ==\n",
-                         "    client-certificate: pki/client.crt\n    client-key: " + folder.path() + "/pki/client.key\n"));
+        "config",
+        config(
+            "    server: https://h\n    certificate-authority: pki/ca.crt\n    certificate-authority-data: REFUQQ==\n",
+            "    client-certificate: pki/client.crt\n    client-key: " + folder.path() + "/pki/client.key\n"));
     const auto got = load_kubeconfig(file);
     ck_assert(got.ok());
     ck_assert_text(got->ca_pem, "DATA");
@@ -88,10 +95,12 @@ END_TEST
 
 START_TEST(exec_is_read_with_arguments_and_environment) {
     Folder folder;
-    const auto file = folder.put("config", config(plain_cluster,
-                                                  "    exec:\n      apiVersion: client.authentication.k8s.io/v1beta1\n      command: bin/get-token\n"
-                                                  "      args: [--cluster, 'a b']\n      env: [{name: PROFILE, value: x}]\n"
-                                                  "      provideClusterInfo: true\n      interactiveMode: Never\n      installHint: get it\n"));
+    const auto file = folder.put(
+        "config",
+        config(plain_cluster,
+               "    exec:\n      apiVersion: client.authentication.k8s.io/v1beta1\n      command: bin/get-token\n"
+               "      args: [--cluster, 'a b']\n      env: [{name: PROFILE, value: x}]\n"
+               "      provideClusterInfo: true\n      interactiveMode: Never\n      installHint: get it\n"));
     const auto got = load_kubeconfig(file);
     ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
     ck_assert(got->exec.has_value());
@@ -120,9 +129,10 @@ END_TEST
 
 START_TEST(a_context_can_be_chosen) {
     Folder folder;
-    const auto file = folder.put("config",
-                                 "current-context: a\ncontexts: [{name: a, context: {cluster: ca}}, {name: b, context: {cluster: cb}}]\n"
-                                 "clusters: [{name: ca, cluster: {server: 'https://a'}}, {name: cb, cluster: {server: 'https://b'}}]\n");
+    const auto file = folder.put(
+        "config",
+        "current-context: a\ncontexts: [{name: a, context: {cluster: ca}}, {name: b, context: {cluster: cb}}]\n"
+        "clusters: [{name: ca, cluster: {server: 'https://a'}}, {name: cb, cluster: {server: 'https://b'}}]\n");
     ck_assert_text(load_kubeconfig(file)->server, "https://a");
     ck_assert_text(load_kubeconfig(file, "b")->server, "https://b");
     ck_assert_says(problem(load_kubeconfig(file, "z")), "'z' is not among its contexts");
@@ -131,37 +141,53 @@ END_TEST
 
 START_TEST(mistakes_are_named_with_file_line_and_key) {
     Folder folder;
-    const auto load = [&](const std::string &text) { return load_kubeconfig(folder.put("config", text)); };
+    const auto load = [&](const std::string &text) {
+        return load_kubeconfig(folder.put("config", text));
+    };
     const std::string user = "    token: t\n";
     ck_assert_says(problem(load("- a\n")), "config:1: not a kubeconfig");
     ck_assert_says(problem(load("kind: Config\n")), "no current-context");
     ck_assert_says(problem(load("current-context: x\ncontexts: nonsense\n")), "config:2: contexts: a list is expected");
     ck_assert_says(problem(load(config("    tls-server-name: x\n", user))), "'server'");
     ck_assert_says(problem(load(config("    server: 10.0.0.1\n", user))), "config:10: server: a URL");
-    ck_assert_says(problem(load(config("    server: http://10.0.0.1\n", user))), "config:10: server: plain http is refused");
-    ck_assert_says(problem(load(config("    server: https://h\n    insecure-skip-tls-verify: true\n", user))), "config:11: insecure-skip-tls-verify: refused");
+    ck_assert_says(problem(load(config("    server: http://10.0.0.1\n", user))),
+                   "config:10: server: plain http is refused");
+    ck_assert_says(problem(load(config("    server: https://h\n    insecure-skip-tls-verify: true\n", user))),
+                   "config:11: insecure-skip-tls-verify: refused");
     ck_assert_says(problem(load(config("    server: https://h\n    certificate-authority-data: '!!'\n", user))),
                    "config:11: certificate-authority-data: not base64");
-    ck_assert_says(problem(load(config("    server: https://h\n    certificate-authority: none.crt\n", user))), "config:11: certificate-authority: ");
-    ck_assert_says(problem(load(config(plain_cluster, "    username: me\n    password: x\n"))), "config:14: username: ");
-    ck_assert_says(problem(load(config(plain_cluster, "    auth-provider: {name: x}\n"))), "config:14: auth-provider: ");
+    ck_assert_says(problem(load(config("    server: https://h\n    certificate-authority: none.crt\n", user))),
+                   "config:11: certificate-authority: ");
+    ck_assert_says(problem(load(config(plain_cluster, "    username: me\n    password: x\n"))),
+                   "config:14: username: ");
+    ck_assert_says(problem(load(config(plain_cluster, "    auth-provider: {name: x}\n"))),
+                   "config:14: auth-provider: ");
     ck_assert_says(problem(load(config(plain_cluster, "    as: admin\n"))), "config:14: as: impersonation");
-    ck_assert_says(problem(load(config(plain_cluster, "    client-key-data: S0VZ\n"))), "client-key without its client-certificate");
+    ck_assert_says(problem(load(config(plain_cluster, "    client-key-data: S0VZ\n"))),
+                   "client-key without its client-certificate");
     ck_assert_says(problem(load(config(plain_cluster, "    tokenFile: none\n"))), "config:14: tokenFile: ");
-    ck_assert_says(problem(load(config(plain_cluster, "    exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}\n"))),
+    ck_assert_says(problem(load(config(plain_cluster,
+                                       "    exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}\n"))),
                    "config:14: apiVersion: apiVersion must be");
-    ck_assert_says(problem(load(config(plain_cluster, "    exec: {apiVersion: client.authentication.k8s.io/v1}\n"))), "'command'");
-    ck_assert_says(problem(load(config(plain_cluster, "    exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always}\n"))),
-                   "interactiveMode");
+    ck_assert_says(problem(load(config(plain_cluster, "    exec: {apiVersion: client.authentication.k8s.io/v1}\n"))),
+                   "'command'");
+    ck_assert_says(
+        problem(load(
+            config(plain_cluster,
+                   "    exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always}\n"))),
+        "interactiveMode");
     ck_assert_says(problem(load("a: 1\na: 2\n")), "config:2: a: given twice");
 }
 END_TEST
 
 START_TEST(errors_never_show_a_secret) {
     Folder folder;
-    const auto load = [&](const std::string &text) { return load_kubeconfig(folder.put("config", text)); };
-    for (const char *user : {"    token: \"SECRET with space\"\n", "    client-key-data: 'SECRET!'\n    client-certificate-data: eA==\n",
-                             "    token: [SECRET]\n"}) {
+    const auto load = [&](const std::string &text) {
+        return load_kubeconfig(folder.put("config", text));
+    };
+    for (const char *user :
+         {"    token: \"SECRET with space\"\n", "    client-key-data: 'SECRET!'\n    client-certificate-data: eA==\n",
+          "    token: [SECRET]\n"}) {
         const auto got = load(config(plain_cluster, user));
         ck_assert(!got.ok());
         ck_assert_msg(got.error().find("SECRET") == std::string::npos, "%s", got.error().c_str());
@@ -172,9 +198,12 @@ END_TEST
 START_TEST(plain_http_is_taken_on_loopback_only) {
     Folder folder;
     for (const char *host : {"127.0.0.1:8001", "localhost:8001", "[::1]:8001"})
-        ck_assert(load_kubeconfig(folder.put("config", config(fmt::format("    server: 'http://{}'\n", host), "    token: t\n"))).ok());
+        ck_assert(load_kubeconfig(
+                      folder.put("config", config(fmt::format("    server: 'http://{}'\n", host), "    token: t\n")))
+                      .ok());
     for (const char *host : {"127.0.0.1.example.com", "128.0.0.1", "127.0.0.1@evil.example", "localhost.evil.example"})
-        ck_assert_says(problem(load_kubeconfig(folder.put("config", config(fmt::format("    server: 'http://{}'\n", host), "    token: t\n")))),
+        ck_assert_says(problem(load_kubeconfig(folder.put(
+                           "config", config(fmt::format("    server: 'http://{}'\n", host), "    token: t\n")))),
                        "plain http is refused");
 }
 END_TEST
@@ -207,9 +236,10 @@ END_TEST
 }  // namespace
 
 int main() {
-    return test::run_suite("kubeconfig", {every_field_is_read, data_wins_over_files_and_paths_count_from_the_file,
-                                          exec_is_read_with_arguments_and_environment, in_a_list_of_files_the_first_definition_wins,
-                                          a_context_can_be_chosen, mistakes_are_named_with_file_line_and_key, errors_never_show_a_secret,
-                                          plain_http_is_taken_on_loopback_only, in_a_pod_the_service_account_is_used,
-                                          base64_goes_there_and_back});
+    return test::run_suite(
+        "kubeconfig",
+        {every_field_is_read, data_wins_over_files_and_paths_count_from_the_file,
+         exec_is_read_with_arguments_and_environment, in_a_list_of_files_the_first_definition_wins,
+         a_context_can_be_chosen, mistakes_are_named_with_file_line_and_key, errors_never_show_a_secret,
+         plain_http_is_taken_on_loopback_only, in_a_pod_the_service_account_is_used, base64_goes_there_and_back});
 }

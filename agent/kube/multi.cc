@@ -58,7 +58,8 @@ int Multi::on_timer(CURLM *, long timeout_ms, void *data) {
     auto *self = static_cast<Multi *>(data);
     self->timer_.reset();
     if (timeout_ms > 0) {
-        self->timer_ = self->loop_.after(std::chrono::milliseconds(timeout_ms), [self] { self->act(CURL_SOCKET_TIMEOUT, 0); });
+        self->timer_ =
+            self->loop_.after(std::chrono::milliseconds(timeout_ms), [self] { self->act(CURL_SOCKET_TIMEOUT, 0); });
     } else if (timeout_ms == 0 && !*self->kicked_) {
         // "Now", but curl must not be entered again from inside; a post is sooner than any timer.
         *self->kicked_ = true;

@@ -1,6 +1,6 @@
-// Multi: a curl multi handle driven by the event loop: curl says which sockets and when, the loop calls back, curl works
-// on. No code of ours but small copying callbacks runs inside curl, so transfers may be added, removed and everything
-// dropped at any time. Everything happens on the loop's thread.
+// Multi: a curl multi handle driven by the event loop: curl says which sockets and when, the loop calls back, curl
+// works on. No code of ours but small copying callbacks runs inside curl, so transfers may be added, removed and
+// everything dropped at any time. Everything happens on the loop's thread.
 #pragma once
 
 #include <curl/curl.h>
@@ -17,7 +17,8 @@ namespace berth::kube {
 
 class Multi {
   public:
-    // `activity` is called after curl has worked: bytes may have arrived, transfers may be finished. It may destroy this.
+    // `activity` is called after curl has worked: bytes may have arrived, transfers may be finished. It may destroy
+    // this.
     Multi(Loop &loop, std::function<void()> activity);
     ~Multi();  // every easy handle must have been removed
     Multi(const Multi &) = delete;

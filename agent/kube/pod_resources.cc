@@ -20,7 +20,9 @@ constexpr std::string_view cpu = "cpu", memory = "memory";
 // By resource name; CPU in thousandths, the rest in whole units. Only what Slurm can know of: CPU, memory, devices.
 using Amounts = std::map<std::string, std::int64_t, std::less<>>;
 
-bool counted(std::string_view name) { return name == cpu || name == memory || name.find('/') != std::string_view::npos; }
+bool counted(std::string_view name) {
+    return name == cpu || name == memory || name.find('/') != std::string_view::npos;
+}
 
 Result<std::int64_t> amount(std::string_view name, simdjson::dom::element value) {
     std::string_view text;

@@ -68,7 +68,8 @@ Response Transfer::failure(std::string_view why) const {
     return out;
 }
 
-bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::chrono::milliseconds timeout, bool fresh_connection) {
+bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::chrono::milliseconds timeout,
+                       bool fresh_connection) {
     if (easy_)
         curl_easy_reset(easy_);  // keeps its connections
     else if (!(easy_ = curl_easy_init()))
@@ -82,10 +83,14 @@ bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::
     most_body_ = streaming ? most_error_body : options.most_body;
     curl_error_[0] = '\0';
 
-    const auto set = [this](CURLoption option, auto value) { curl_easy_setopt(easy_, option, value); };
+    const auto set = [this](CURLoption option, auto value) {
+        curl_easy_setopt(easy_, option, value);
+    };
     const Address address = split(identity_->server);
     std::string url = identity_->server + request.path;
-    const auto header = [this](const std::string &line) { headers_ = curl_slist_append(headers_, line.c_str()); };
+    const auto header = [this](const std::string &line) {
+        headers_ = curl_slist_append(headers_, line.c_str());
+    };
     if (!identity_->tls_server_name.empty()) {
         // Certificate and SNI go by the URL's host, so the URL carries the name and the connection goes elsewhere.
         const std::string &name = identity_->tls_server_name;

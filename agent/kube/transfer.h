@@ -24,7 +24,8 @@ class Transfer {
     Transfer &operator=(const Transfer &) = delete;
 
     // Makes the handle ready for another attempt with this identity. False: out of memory.
-    bool prepare(const Http::Options &options, IdentityPtr identity, std::chrono::milliseconds timeout, bool fresh_connection);
+    bool prepare(const Http::Options &options, IdentityPtr identity, std::chrono::milliseconds timeout,
+                 bool fresh_connection);
     CURL *easy() const { return easy_; }
     const IdentityPtr &identity() const { return identity_; }
 
@@ -42,10 +43,10 @@ class Transfer {
     std::chrono::steady_clock::time_point deadline{}, last_byte{};
     std::function<void(Transfer &)> on_arrival;  // stream bytes came; runs inside curl, so it must only take note
     bool retried_auth = false;
-    bool added = false;      // to the multi handle
-    bool running = false;    // counts as in flight
+    bool added = false;    // to the multi handle
+    bool running = false;  // counts as in flight
     bool cancelled = false;
-    SourcePtr timer;         // wait before a retry; the idle clock of a stream
+    SourcePtr timer;  // wait before a retry; the idle clock of a stream
 
   private:
     static std::size_t on_body(char *data, std::size_t size, std::size_t count, void *self);

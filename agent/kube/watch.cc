@@ -21,7 +21,7 @@ constexpr std::size_t longest_event = 8 << 20;
 // A server that cannot be reached or is busy does not count, or every agent would list when it comes back.
 constexpr unsigned refusals_before_relist = 3;
 // The server is asked to end each watch after this long, spread over twice the time.
-constexpr int watch_seconds = 300;
+constexpr double watch_seconds = 300;
 // A watch that the server closed sooner, without an event, counts as a failure.
 constexpr std::chrono::seconds decent_life{5};
 
@@ -49,10 +49,23 @@ template <class Record>
 class State : public std::enable_shared_from_this<State<Record>> {
   public:
     State(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Record> handlers)
-        : loop_(loop), http_(http), options_(std::move(options)), handlers_(std::move(handlers)), frames_(longest_event) {
+        : loop_(loop),
+          http_(http),
+          options_(std::move(options)),
+          handlers_(std::move(handlers)),
+          frames_(longest_event) {
         if (!options_.random)
             options_.random = [generator = std::mt19937(std::random_device{}())]() mutable {
                 return std::uniform_real_distribution<double>()(generator);
+            };
+        if (!handlers_.changed)
+            handlers_.changed = [](Record &&) {
+            };
+        if (!handlers_.removed)
+            handlers_.removed = [](Record &&, bool) {
+            };
+        if (!handlers_.synced)
+            handlers_.synced = [] {
             };
     }
 
@@ -83,7 +96,8 @@ class State : public std::enable_shared_from_this<State<Record>> {
 
     void page(const std::string &next) {
         Request request;
-        request.path = target(fmt::format("limit={}{}{}", options_.page, next.empty() ? "" : "&continue=", url_escape(next)));
+        request.path =
+            target(fmt::format("limit={}{}{}", options_.page, next.empty() ? "" : "&continue=", url_escape(next)));
         request.timeout = Milliseconds(60'000);
         http_.send(std::move(request), [weak = this->weak_from_this(), first = next.empty()](Response response) {
             const auto self = weak.lock();
@@ -122,8 +136,7 @@ class State : public std::enable_shared_from_this<State<Record>> {
         log::debug("{}: listed, {} objects", options_.path, known_.size());
         succeeded();
         synced_ = true;
-        if (handlers_.synced)
-            handlers_.synced();
+        handlers_.synced();
         if (!stopped_)
             watch();
     }
@@ -155,10 +168,10 @@ class State : public std::enable_shared_from_this<State<Record>> {
     void watch() {
         frames_.clear();
         got_event_ = false;
-        began_ = loop_.now();
+        began_ = heard_ = loop_.now();
         Request request;
-        request.path = target(fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}", url_escape(version_),
-                                          watch_seconds + static_cast<int>(options_.random() * watch_seconds)));
+        request.path = target(fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
+                                          url_escape(version_), lifetime()));
         const std::weak_ptr<State> weak = this->weak_from_this();
         stream_ = http_.stream(
             std::move(request), options_.idle,
@@ -174,7 +187,17 @@ class State : public std::enable_shared_from_this<State<Record>> {
             });
     }
 
+    // Some servers (1.20) send no bookmarks while nothing changes. So until one has come, the server is asked to end
+    // the watch before our patience does: then silence always means a dead connection, and never a quiet cluster.
+    int lifetime() const {
+        const double patience = static_cast<double>(options_.idle.count());
+        const double least = bookmarks_ ? watch_seconds : patience * 0.5;
+        const double spread = bookmarks_ ? watch_seconds : patience * 0.3;
+        return std::max(1, static_cast<int>(least + options_.random() * spread));
+    }
+
     void chunk_arrived(std::string_view chunk) {
+        heard_ = loop_.now();
         frames_.append(chunk);
         while (const auto line = frames_.next()) {
             auto event = decoder_.event<Record>(*line);
@@ -187,13 +210,15 @@ class State : public std::enable_shared_from_this<State<Record>> {
                 return;
         }
         if (frames_.overlong())
-            retry(fmt::format("watch of {}: an event of more than {} bytes", options_.path, longest_event), {}, refused_again());
+            retry(fmt::format("watch of {}: an event of more than {} bytes", options_.path, longest_event), {},
+                  refused_again());
     }
 
     void take(WatchEvent<Record> event) {
         if (!event.resource_version.empty())
             version_ = std::move(event.resource_version);
         got_event_ = true;
+        bookmarks_ = bookmarks_ || event.kind == Kind::bookmark;
         succeeded();
         if (!event.problem.empty()) {
             log::warning("watch of {}: an object could not be read and is skipped: {}", options_.path, event.problem);
@@ -219,10 +244,17 @@ class State : public std::enable_shared_from_this<State<Record>> {
             // The server ends watches as it likes. Only one that ends at once, again and again, is a failure.
             if (got_event_ || loop_.now() - began_ >= decent_life) {
                 succeeded();
-                return later(Milliseconds(static_cast<Milliseconds::rep>(options_.random() * static_cast<double>(options_.backoff_first.count()))),
+                return later(Milliseconds(static_cast<Milliseconds::rep>(
+                                 options_.random() * static_cast<double>(options_.backoff_first.count()))),
                              false);
             }
             return retry(fmt::format("watch of {}: closed by the server at once", options_.path), {}, refused_again());
+        }
+        if (response.status == 0 && bookmarks_ && loop_.now() - heard_ >= options_.idle) {
+            // Dead, or the bookmarks have dried up: a new connection tells which, and this one is blamed for nothing.
+            log::debug("{}; resuming", response.error);
+            bookmarks_ = false;
+            return later(Milliseconds(0), false);
         }
         const bool gone = response.status == 410;
         if (gone)
@@ -243,8 +275,9 @@ class State : public std::enable_shared_from_this<State<Record>> {
     // Doubles from failure to failure; the upper half of it is random.
     Milliseconds backoff() const {
         const unsigned doublings = std::min(failures_ > 0 ? failures_ - 1 : 0u, 20u);
-        const double full = std::min(static_cast<double>(options_.backoff_first.count()) * static_cast<double>(1u << doublings),
-                                     static_cast<double>(options_.backoff_most.count()));
+        const double full =
+            std::min(static_cast<double>(options_.backoff_first.count()) * static_cast<double>(1u << doublings),
+                     static_cast<double>(options_.backoff_most.count()));
         return Milliseconds(static_cast<Milliseconds::rep>(full * (0.5 + options_.random() / 2)));
     }
 
@@ -278,7 +311,7 @@ class State : public std::enable_shared_from_this<State<Record>> {
     Loop &loop_;
     Http &http_;
     WatchOptions options_;
-    const WatchHandlers<Record> handlers_;
+    WatchHandlers<Record> handlers_;
     Decoder decoder_;
     Frames frames_;
     std::unordered_map<std::string, Known> known_;  // by uid
@@ -286,7 +319,8 @@ class State : public std::enable_shared_from_this<State<Record>> {
     std::string version_;
     unsigned failures_ = 0, refusals_ = 0;
     bool complained_ = false, got_event_ = false, synced_ = false, stopped_ = false;
-    std::chrono::steady_clock::time_point began_{};
+    bool bookmarks_ = false;  // the server sends them, so silence has a meaning
+    std::chrono::steady_clock::time_point began_{}, heard_{};
     std::unique_ptr<Stream> stream_;
     SourcePtr timer_;
 };

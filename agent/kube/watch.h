@@ -17,9 +17,9 @@ namespace berth::kube {
 
 template <class Record>
 struct WatchHandlers {
-    std::function<void(Record &&)> changed;               // added or modified; also each object of a list
+    std::function<void(Record &&)> changed;                   // added or modified; also each object of a list
     std::function<void(Record &&, bool last_state)> removed;  // last_state false: only ns, name and uid are known
-    std::function<void()> synced;                         // after each complete list
+    std::function<void()> synced;                             // after each complete list
 };
 
 struct WatchOptions {
@@ -27,7 +27,9 @@ struct WatchOptions {
     std::string query;  // "fieldSelector=..." already escaped, may be empty
     unsigned page = 500;
     std::chrono::milliseconds backoff_first{200}, backoff_most{30'000};
-    std::chrono::seconds idle{90};  // longer than the server's bookmark interval (about 60 s)
+    // Silence for so long means a dead connection. Longer than the interval of bookmarks (about 60 s) where the server
+    // sends them; where it does not, it is asked to end each watch sooner than this.
+    std::chrono::seconds idle{90};
     std::function<double()> random;  // [0, 1) for the jitter; empty: its own generator
 };
 

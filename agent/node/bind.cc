@@ -72,11 +72,12 @@ void NodeAgent::decide(const BerthPtr &berth) {
     if (!berth->job_seen || !berth->pod_looked)
         return try_again(berth);
     const slurm::Job &job = *berth->job_seen;
-    const bool ours = job.active() && job.ticket.nonce == berth->nonce && job.ticket.uid == berth->pod.uid;
+    // The node too: an event that was carried here from another one, or a job that was shrunk, gives no room on this one.
+    const bool ours = job.active() && job.ticket.nonce == berth->nonce && job.ticket.uid == berth->pod.uid && job.has_node(node_);
     if (!ours || run_dir_.exists(RunDir::ended, berth->key())) {
         if (berth->held)
             return end(berth, "its job has ended");
-        log::info("job {} ended before its pod {}/{} was bound", berth->job, berth->pod.ns, berth->pod.name);
+        log::info("job {} ended, or left this node, before its pod {}/{} was bound", berth->job, berth->pod.ns, berth->pod.name);
         return drop(berth);
     }
     if (berth->pod_absent)

@@ -15,6 +15,7 @@ namespace berth::node {
 
 namespace {
 constexpr std::size_t max_connections = 2048;  // each is a prolog or epilog of this node
+constexpr int most_at_once = 64;               // the loop has other work
 }
 
 EventServer::EventServer(Loop &loop, std::string path, uid_t slurm_user, Handler handler)
@@ -44,7 +45,8 @@ Result<void> EventServer::listen() {
 }
 
 void EventServer::accept_all() {
-    for (int fd; (fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+    int fd = -1;
+    for (int i = 0; i < most_at_once && (fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; ++i) {
         ucred peer{};
         socklen_t size = sizeof peer;
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != 0 && peer.uid != slurm_user_)) {

@@ -52,6 +52,7 @@ Job to_job(const slurm_job_info_t &info, Ticket ticket) {
     job.exit_status = info.exit_code;
     job.cpus = info.num_cpus;
     job.tasks = info.num_tasks;
+    job.nodes = info.nodes != nullptr ? info.nodes : "";
     job.memory_mib_per_node = (info.pn_min_memory & MEM_PER_CPU) != 0 ? (info.pn_min_memory & ~MEM_PER_CPU) * info.num_cpus
                                                                       : info.pn_min_memory;
     job.start_time = info.start_time;
@@ -69,6 +70,15 @@ std::optional<Ticket> ticket_of(const slurm_job_info_t &info) {
 }
 
 }  // namespace
+
+bool Job::has_node(const std::string &node) const {
+    const auto list = slurm_hostlist_create(nodes.c_str());
+    if (list == nullptr)
+        return false;
+    const bool found = slurm_hostlist_find(list, node.c_str()) >= 0;
+    slurm_hostlist_destroy(list);
+    return found;
+}
 
 void start() {
     slurm_init(nullptr);

@@ -31,10 +31,12 @@ struct Job {
     std::uint32_t cpus = 0;         // allocated, when running
     std::uint64_t memory_mib_per_node = 0;
     std::uint32_t tasks = 0;
+    std::string nodes;       // a hostlist, empty while pending
     std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
     Ticket ticket;
 
     bool active() const { return (state == JobState::running || state == JobState::suspended) && !completing; }
+    bool has_node(const std::string &node) const;
 };
 
 // How a submission went. `unsure`: the request may have been carried out or may still be; look for the nonce before another try.

@@ -204,7 +204,7 @@ def test_pod_without_room_is_told_the_job_and_slurms_reason(lab):
 
 
 def test_pod_with_room_is_never_told_to_wait(lab):
-    pod, _ = running_pod(lab, run_for="0s")
+    pod, _ = running_pod(lab)
     assert not any(resource == "pods/status" for _, _, resource, _ in writes(lab, pod))
 
 

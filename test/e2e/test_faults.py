@@ -1,0 +1,344 @@
+"""Processes that die, stop or are away: pods and jobs are delayed, and nothing is lost, doubled or left over."""
+
+import glob
+import shutil
+import threading
+
+from forgotten import just_saved, restart_slurmctld
+from handover import KILL_WAIT, LIMIT, SHORT_HOLD, NativeJob, Observer, agents, completing, settled, wait_prolog
+from lab import holds_for, wait_for
+from witness import bindings, fill, jobs_of, placeholders, running_pod, wait_job, wait_state
+
+LAB = SHORT_HOLD
+API = ("kube-apiserver", "etcd")
+
+
+def records(lab, kind, node="*"):
+    return glob.glob(f"{lab.run_dir}/{node}/{kind}/*")
+
+
+def allocated(lab, **words):
+    """A pod, its job once the prolog has returned, and their node."""
+    pod = lab.create(**words)
+    job = int(wait_job(lab, pod)["JobId"])
+    return pod, job, wait_prolog(lab, job)
+
+
+def is_bound(lab, pod):
+    return bool(lab.get(pod)["spec"].get("nodeName"))
+
+
+def api_answers(lab):
+    wait_for(lambda: lab.kube.get("/readyz") == "ok", 60, "the API server answers")
+
+
+def each_ran_once(lab, pods, deadline=90):
+    """Every pod succeeds, was bound once, and exactly one job of it ran to its end."""
+    uids = [pod["metadata"]["uid"] for pod in pods]
+
+    def all_succeed():
+        phases = {p["metadata"]["uid"]: p["status"]["phase"] for p in lab.pods()}
+        return all(phases.get(uid) == "Succeeded" for uid in uids)
+    wait_for(all_succeed, deadline, "all pods succeed", 0.2)
+    settled(lab)
+    bound, jobs = bindings(lab), placeholders(lab)
+    assert {uid: bound.get(uid) for uid in uids if bound.get(uid) != 1} == {}, "each is bound once"
+    states = {uid: [job["JobState"] for job in jobs.get(uid, [])] for uid in uids}
+    assert {uid: state for uid, state in states.items() if state.count("COMPLETED") != 1} == {}, "each has one job that ran"
+    return states
+
+
+# --- the node's agent
+
+def test_agent_away_at_allocation_binds_when_it_starts(lab):
+    lab.daemon("stop", *agents(lab))
+    pod, job, node = allocated(lab, run_for="500ms")
+    assert len(glob.glob(f"{lab.run_dir}/{node}/jobs/{job}.*")) == 1, "the prolog left word"
+    holds_for(lambda: not is_bound(lab, pod) and lab.slurm.job_state(job) == "RUNNING", 1, "nobody is there to bind")
+    lab.daemon("start", *agents(lab))
+    each_ran_once(lab, [pod])
+    assert not records(lab, "jobs")
+
+
+def test_agent_away_never_binds_for_a_job_cancelled_meanwhile(lab):
+    lab.daemon("stop", *agents(lab))
+    pod, job, _ = allocated(lab)
+    lab.slurm.scancel(job)
+    wait_state(lab, job, "CANCELLED")
+    lab.daemon("start", *agents(lab))
+    lab.wait_gone(pod)
+    settled(lab)
+    assert pod["metadata"]["uid"] not in bindings(lab) and len(jobs_of(lab, pod)) == 1
+    assert not records(lab, "jobs")
+
+
+def test_cancelled_job_stays_cancelled_for_an_agent_that_was_away_with_the_controller(lab):
+    lab.daemon("stop", *agents(lab))
+    pod, job, _ = allocated(lab)
+    lab.daemon("kill", "berthd:controller")
+    lab.slurm.scancel(job)
+    wait_state(lab, job, "CANCELLED")
+    lab.daemon("start", *agents(lab))
+    holds_for(lambda: not is_bound(lab, pod), 2, "the pod still waits, and its job is over")
+    lab.daemon("start", "berthd:controller")
+    lab.wait_gone(pod)
+    settled(lab)
+    assert pod["metadata"]["uid"] not in bindings(lab) and len(jobs_of(lab, pod)) == 1
+
+
+def test_agent_away_without_a_pod_delays_no_end(lab):
+    lab.daemon("stop", *agents(lab))
+    pod, job, node = allocated(lab)
+    lab.slurm.scancel(job)
+    wait_for(lambda: lab.slurm.nodes()[node] == "idle", 5, "the epilog returns at once")
+    assert "Reason" not in lab.slurm.node(node)
+    lab.wait_gone(pod)
+    lab.daemon("start", *agents(lab))
+    settled(lab)
+
+
+def test_agent_away_at_the_end_holds_the_node_until_it_returns(lab):
+    pod, job = running_pod(lab)
+    agent = "berthd:" + pod["spec"]["nodeName"]
+    lab.daemon("kill", agent, "berthd:controller")
+    native = NativeJob(lab, pod)
+    lab.slurm.scancel(job)
+    holds_for(lambda: lab.slurm.job_state(job) in ("RUNNING", "COMPLETING") and lab.processes(pod) and not native.started(), 3,
+              "the pod lives, so the job holds its place")
+    assert completing(lab, pod)
+    lab.daemon("start", agent)
+    lab.wait_gone(pod)
+    native.verify()
+    lab.daemon("start", "berthd:controller")
+    settled(lab)
+
+
+def test_pod_gone_while_its_agent_was_away_is_proven_gone_later(lab):
+    pod, job = running_pod(lab)
+    agent = "berthd:" + pod["spec"]["nodeName"]
+    lab.daemon("kill", agent)
+    lab.slurm.scancel(job)
+    lab.wait_gone(pod)  # the controller deletes it
+    assert lab.slurm.job_state(job) == "COMPLETING", "who proves it?"
+    lab.daemon("start", agent)
+    settled(lab)
+
+
+def test_agent_stopped_by_a_signal_at_allocation_delays_its_pods_only(lab):
+    lab.daemon("pause", *agents(lab))
+    pod, job, node = allocated(lab, run_for="500ms")
+    native = lab.slurm.sbatch("-w", node, wrap="true")
+    wait_state(lab, native, "COMPLETED", deadline=40)
+    assert not is_bound(lab, pod)
+    lab.daemon("resume", *agents(lab))
+    each_ran_once(lab, [pod])
+    assert lab.slurm.job_state(job) == "COMPLETED"
+
+
+def test_agent_stopped_by_a_signal_at_the_end_holds_the_node(lab):
+    pod, job = running_pod(lab)
+    agent = "berthd:" + pod["spec"]["nodeName"]
+    native = NativeJob(lab, pod)
+    lab.daemon("pause", agent)
+    lab.slurm.scancel(job)
+    holds_for(lambda: not native.started(), 2, "the hold stands")
+    lab.daemon("resume", agent)
+    native.verify()
+    settled(lab)
+
+
+def test_agents_killed_in_a_burst_bind_each_pod_once(lab):
+    observer = Observer(lab)
+    pods = []
+    for _ in range(4):
+        pods += [lab.create(cpu="500m", memory="16Mi", run_for="300ms") for _ in range(8)]
+        wait_for(lambda: any(is_bound(lab, pod) for pod in pods[-8:]), what="the burst is under way")
+        lab.daemon("kill", *agents(lab))
+        lab.daemon("start", *agents(lab))
+    states = each_ran_once(lab, pods)
+    observer.verify()
+    assert all(len(jobs) == 1 for jobs in states.values())
+
+
+def test_agent_without_its_records_takes_over_its_pod_and_holds_it(lab):
+    pod, job = running_pod(lab, die_after="2s")
+    node = pod["spec"]["nodeName"]
+    lab.daemon("kill", f"berthd:{node}")
+    shutil.rmtree(f"{lab.run_dir}/{node}")
+    lab.daemon("start", f"berthd:{node}")
+    wait_for(lambda: lab.held(node), what="the pod is taken over")
+    native = NativeJob(lab, pod)
+    lab.slurm.scancel(job)
+    native.verify()
+    settled(lab)
+
+
+def test_agent_without_its_records_completes_the_job_of_a_pod_that_ends(lab):
+    pod, job = running_pod(lab, run_for="2s", exit_code=3)
+    node = pod["spec"]["nodeName"]
+    lab.daemon("kill", f"berthd:{node}")
+    shutil.rmtree(f"{lab.run_dir}/{node}")
+    lab.daemon("start", f"berthd:{node}")
+    lab.wait_phase(pod, "Failed")
+    wait_state(lab, job, "FAILED")
+    settled(lab)
+    assert lab.slurm.job(job)["ExitCode"] == "3:0"
+
+
+def test_agent_without_its_records_completes_the_job_of_a_pod_that_ended_meanwhile(lab):
+    pod, job = running_pod(lab, run_for="1s", exit_code=3)
+    node = pod["spec"]["nodeName"]
+    lab.daemon("kill", f"berthd:{node}")
+    shutil.rmtree(f"{lab.run_dir}/{node}")
+    lab.wait_phase(pod, "Failed")
+    lab.daemon("start", f"berthd:{node}")
+    wait_state(lab, job, "FAILED")
+    settled(lab)
+    assert lab.slurm.job(job)["ExitCode"] == "3:0"
+
+
+# --- the API server
+
+def test_hold_waits_for_an_api_server_that_is_away(lab):
+    pod, job = running_pod(lab)
+    native = NativeJob(lab, pod)
+    lab.daemon("kill", "kube-apiserver")
+    lab.slurm.scancel(job)
+    holds_for(lambda: lab.processes(pod) and not native.started() and lab.slurm.job_state(job) in ("RUNNING", "COMPLETING"),
+              LIMIT + KILL_WAIT + 2, "the hold's clock stands still")
+    assert lab.slurm.nodes()[native.node] == "completing"
+    lab.daemon("start", "kube-apiserver")
+    native.verify()
+    api_answers(lab)
+    settled(lab)
+
+
+def test_api_server_away_at_allocation_delays_the_binding_only(lab):
+    job = fill(lab)
+    pod = lab.create(run_for="500ms")
+    its_job = int(wait_job(lab, pod)["JobId"])
+    lab.daemon("kill", "kube-apiserver")
+    lab.slurm.scancel(job)
+    wait_prolog(lab, its_job)
+    lab.daemon("start", "kube-apiserver")
+    api_answers(lab)
+    each_ran_once(lab, [pod])
+
+
+def test_job_cancelled_while_the_api_server_is_away_is_never_bound(lab):
+    job = fill(lab)
+    pod = lab.create()
+    its_job = int(wait_job(lab, pod)["JobId"])
+    lab.daemon("kill", "kube-apiserver")
+    lab.slurm.scancel(job)
+    wait_prolog(lab, its_job)
+    lab.slurm.scancel(its_job)
+    lab.daemon("start", "kube-apiserver")
+    api_answers(lab)
+    lab.wait_gone(pod)
+    settled(lab)
+    assert pod["metadata"]["uid"] not in bindings(lab) and len(jobs_of(lab, pod)) == 1
+
+
+def test_api_server_and_etcd_killed_in_a_burst_run_each_pod_once(lab):
+    pods = [lab.create(cpu="500m", memory="16Mi", run_for="1s") for _ in range(30)]
+    wait_for(lambda: sum(is_bound(lab, pod) for pod in pods) >= 3, what="the burst is under way")
+    lab.daemon("kill", *API)
+    lab.daemon("start", *reversed(API))
+    api_answers(lab)
+    each_ran_once(lab, pods)
+
+
+# --- slurmctld
+
+def test_slurmctld_stopped_in_a_burst_makes_no_second_job(lab):
+    pods = []
+
+    def create():
+        pods.extend(lab.create(cpu="500m", memory="16Mi", run_for="200ms") for _ in range(20))
+    burst = threading.Thread(target=create)
+    burst.start()
+    wait_for(lambda: len(pods) > 2, what="the burst is under way")
+    lab.daemon("pause", "slurmctld")
+    burst.join()
+    holds_for(lambda: lab.daemons()["slurmctld"] == "paused", 5)
+    lab.daemon("resume", "slurmctld")
+    states = each_ran_once(lab, pods)
+    assert all(len(jobs) == 1 for jobs in states.values())
+
+
+def test_slurmctld_restarted_goes_on_with_waiting_and_running_pods(lab):
+    runs, its_job = running_pod(lab, cpu=8)
+    more = [running_pod(lab, cpu=8)[0] for _ in lab.nodes[1:]]
+    waits = lab.create(cpu=8, run_for="200ms")
+    job = int(wait_job(lab, waits)["JobId"])
+    before = lab.processes(runs)
+    lab.daemon("restart", "slurmctld")
+    wait_for(lambda: lab.slurm.job_state(job) == "PENDING" and lab.slurm.job_state(its_job) == "RUNNING", 30, "slurmctld remembers both")
+    assert lab.processes(runs) == before
+    lab.delete(more[0])
+    each_ran_once(lab, [waits])
+    assert lab.processes(runs) == before and len(jobs_of(lab, waits)) == 1
+    lab.slurm.scancel(its_job)
+    lab.wait_gone(runs)
+
+
+def test_submission_waits_for_a_slurmctld_that_is_away(lab):
+    lab.daemon("stop", "slurmctld")
+    pods = [lab.create(cpu="500m", memory="16Mi", run_for="200ms") for _ in range(5)]
+    holds_for(lambda: not any(is_bound(lab, pod) for pod in pods), 1, "nobody allots a place")
+    lab.daemon("start", "slurmctld")
+    each_ran_once(lab, pods)
+
+
+def test_job_lost_before_its_pod_was_bound_is_submitted_again(lab):
+    lab.daemon("stop", *agents(lab))
+    mark = just_saved(lab)
+    pod, job, _ = allocated(lab, run_for="200ms")
+    restart_slurmctld(lab)
+    lab.slurm.scancel(mark)
+    lab.daemon("start", *agents(lab))
+    each_ran_once(lab, [pod])
+
+
+def test_reconfigure_in_a_burst_disturbs_nothing(lab):
+    pods = []
+    for _ in range(3):
+        pods += [lab.create(cpu="500m", memory="16Mi", run_for="300ms") for _ in range(6)]
+        lab.slurm.run("scontrol", "reconfigure")
+    states = each_ran_once(lab, pods)
+    assert all(len(jobs) == 1 for jobs in states.values())
+
+
+# --- the controller
+
+def test_ends_of_all_kinds_need_no_controller_that_runs(lab):
+    for verbs in (("pause", "resume"), ("kill", "start")):
+        observer = Observer(lab)
+        ends = lab.create(run_for="2s", exit_code=3)
+        deleted, _ = running_pod(lab, die_after="500ms")
+        cancelled, its_job = running_pod(lab, die_after="500ms")
+        lab.wait_bound(ends)
+        lab.daemon(verbs[0], "berthd:controller")
+        lab.delete(deleted)
+        lab.slurm.scancel(its_job)
+        lab.wait_gone(deleted)
+        lab.wait_gone(cancelled)
+        lab.wait_phase(ends, "Failed")
+        settled(lab)
+        lab.daemon(verbs[1], "berthd:controller")
+        after = lab.create(run_for="100ms")
+        each_ran_once(lab, [after])
+        observer.verify()
+        assert [len(jobs_of(lab, pod)) for pod in (ends, deleted, cancelled)] == [1, 1, 1]
+        assert jobs_of(lab, ends)[0]["ExitCode"] == "3:0"
+
+
+def test_controller_killed_in_a_burst_submits_nothing_twice(lab):
+    pods = []
+    for _ in range(3):
+        pods += [lab.create(cpu="500m", memory="16Mi", run_for="300ms") for _ in range(8)]
+        wait_for(lambda: jobs_of(lab, pods[-8]), what="the burst is under way")
+        lab.daemon("kill", "berthd:controller")
+        lab.daemon("start", "berthd:controller")
+    each_ran_once(lab, pods)

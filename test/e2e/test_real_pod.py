@@ -1,0 +1,78 @@
+"""A pod through Slurm onto a real kubelet: its exit codes, and its processes as the kernel sees them."""
+
+from lab import holds_for, wait_for
+from witness import asking, bindings, jobs_of, keep, let_go, running_pod, wait_state, warnings
+
+LAB = ["--nodes", "1", "--real-node"]
+# Dies three seconds after SIGTERM.
+SLOW = ["sh", "-c", "trap 'sleep 3; exit 0' TERM; while :; do sleep 0.1; done"]
+
+
+def real(lab, command, **words):
+    return lab.pod(cpu="100m", memory="32Mi", annotations=asking(partition="real"), command=command, **words)
+
+
+def ended_with(lab, pod, state, code):
+    job = lab.job_id(pod)
+    wait_state(lab, job, state, deadline=30)
+    assert lab.slurm.job(job)["ExitCode"] == code
+    assert not lab.processes(pod)
+    assert len(jobs_of(lab, pod)) == 1 and bindings(lab)[pod["metadata"]["uid"]] == 1
+    assert not warnings(lab, pod)
+
+
+def test_pod_that_succeeds_completes_its_job(lab):
+    pod = lab.wait_phase(lab.create(real(lab, ["sh", "-c", "sleep 1"])), "Succeeded", 60)
+    assert pod["spec"]["nodeName"] == "real"
+    ended_with(lab, pod, "COMPLETED", "0:0")
+
+
+def test_pod_that_fails_gives_its_job_the_exit_code(lab):
+    pod = lab.wait_phase(lab.create(real(lab, ["sh", "-c", "exit 3"])), "Failed", 60)
+    ended_with(lab, pod, "FAILED", "3:0")
+
+
+def test_pod_killed_for_its_memory_shows_signal_9(lab):
+    pod = real(lab, ["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"])
+    pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = "32Mi"
+    pod = lab.wait_phase(lab.create(pod), "Failed", 60)
+    assert lab.ended(pod)["reason"] == "OOMKilled", lab.ended(pod)
+    ended_with(lab, pod, "FAILED", "0:9")
+
+
+def test_pod_deleted_while_it_runs_keeps_its_job_until_its_containers_are_gone(lab):
+    pod, job = running_pod(lab, pod=real(lab, SLOW))
+    assert lab.processes(pod)
+    lab.delete(pod)
+    holds_for(lambda: lab.slurm.job_state(job) == "RUNNING" and lab.processes(pod), 2, "the pod takes its time")
+    wait_for(lambda: lab.slurm.job_state(job) != "RUNNING", 60, "the job ends")
+    assert not lab.processes(pod)
+    wait_state(lab, job, "CANCELLED", deadline=60)
+    lab.wait_gone(pod, 60)
+    assert not warnings(lab, pod)
+
+
+def test_scancel_holds_the_node_until_the_containers_are_gone(lab):
+    pod, job = running_pod(lab, pod=keep(real(lab, SLOW)))
+    try:
+        native = lab.slurm.sbatch("--partition=real", "--exclusive")
+        lab.slurm.scancel(job)
+        wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 10, "the pod is deleted")
+        holds_for(lambda: lab.slurm.job_state(native) == "PENDING" and lab.processes(pod), 2, "the pod takes its time")
+        assert lab.slurm.job_state(job) == "COMPLETING" and "completing" in lab.slurm.nodes()["real"]
+        told = wait_for(lambda: lab.condition(pod, "DisruptionTarget"), what="the pod is told why")
+        assert told["status"] == "True" and told["reason"] == "SlurmCancelled"
+        wait_for(lambda: lab.slurm.job_state(native) == "RUNNING", 60, "the native job starts")
+        assert not lab.processes(pod)
+        assert ("SlurmCancelled", told["message"]) in warnings(lab, pod)
+    finally:
+        let_go(lab, pod)
+    lab.wait_gone(pod, 60)
+
+
+def test_pod_that_ignores_term_dies_at_the_end_of_its_grace(lab):
+    pod, job = running_pod(lab, pod=real(lab, ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"], grace=2))
+    lab.slurm.scancel(job)
+    wait_state(lab, job, "CANCELLED", deadline=60)
+    assert not lab.processes(pod)
+    lab.wait_gone(pod, 60)
