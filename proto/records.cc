@@ -83,6 +83,8 @@ bool RunDir::make(std::string &why) const {
     return true;
 }
 
+bool RunDir::made() const { return access(path(held, "").c_str(), F_OK) == 0; }
+
 bool RunDir::write(Kind kind, const std::string &name, const Message &message, std::string &why) const {
     const std::string text = encode(message);
     if (!safe_name(name) || text.empty()) {

@@ -30,6 +30,7 @@ class RunDir {
     // Creates what is missing: the directory 0755, because slurmctld looks for the controller's files there, and those of
     // the records 0700. Refuses one that is no directory, or that others than its owner may write to.
     bool make(std::string &why) const;
+    bool made() const;  // whether make() was here before
     std::string socket_path() const { return root_ + "/agent.sock"; }
 
     enum Kind { jobs, ended, held };

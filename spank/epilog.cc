@@ -42,6 +42,15 @@ void nudge_agent(const RunDir &run_dir, std::uint32_t job) {
         }
 }
 
+// A slurmctld that lost a job and gave its id to the next one ends the lost job on the node with the next one's variables.
+// That one has no record here and is not over: it must not be marked as ended before it begins.
+bool not_begun(const RunDir &run_dir, std::uint32_t job, std::string_view nonce) {
+    if (run_dir.exists(RunDir::jobs, RunDir::job_name(job, nonce)) || !held_pod(run_dir, job, nonce).empty())
+        return false;
+    const Standing standing = ask_slurmctld(job, nonce);
+    return standing == Standing::pending || standing == Standing::alive;
+}
+
 }  // namespace
 
 int on_epilog(const Options &options, const JobHere &here) {
@@ -52,6 +61,10 @@ int on_epilog(const Options &options, const JobHere &here) {
         return 0;
     }
     const std::string name = RunDir::job_name(here.job, ticket->nonce);
+    if (not_begun(run_dir, here.job, ticket->nonce)) {
+        nudge_agent(run_dir, here.job);
+        return 0;
+    }
     Message event{"ended", {}};
     event.set("job", here.job).set("nonce", ticket->nonce);
     std::string why;

@@ -60,9 +60,12 @@ Standing ask_slurmctld(std::uint32_t job, std::string_view nonce) {
         const auto ticket = parse_ticket(info.admin_comment != nullptr ? info.admin_comment : "", why);
         const std::uint32_t state = info.job_state & JOB_STATE_BASE;
         const bool completing = (info.job_state & JOB_COMPLETING) != 0;
-        if (slurm_api::job_id(info) == job && ticket && ticket->nonce == nonce && !completing &&
-            (state == JOB_RUNNING || state == JOB_SUSPENDED))
+        if (slurm_api::job_id(info) != job || !ticket || ticket->nonce != nonce || completing)
+            continue;
+        if (state == JOB_RUNNING || state == JOB_SUSPENDED)
             standing = Standing::alive;
+        else if (state == JOB_PENDING)
+            standing = Standing::pending;
     }
     slurm_free_job_info_msg(answer);
     return standing;

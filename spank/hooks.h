@@ -40,7 +40,7 @@ int pass_gate(const Options &options, const JobHere &here);
 std::optional<Ticket> sealed_ticket(const Options &options, const JobHere &here);
 
 // What slurmctld says of a placeholder. `unreachable` also when it gave an answer we cannot trust.
-enum class Standing { alive, ended, unreachable };
+enum class Standing { pending, alive, ended, unreachable };
 Standing ask_slurmctld(std::uint32_t job, std::string_view nonce);
 
 // "namespace/pod of job 12" of a held/ record, for reasons and logs.

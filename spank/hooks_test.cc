@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdarg>
 #include <functional>
+#include <map>
 #include <mutex>
 
 #include "proto/seal.h"
@@ -402,6 +403,21 @@ START_TEST(no_step_runs_inside_a_placeholder) {
 }
 END_TEST
 
+// slurmctld lost job 12 and gave its id to the next placeholder; the lost one is ended here with the next one's variables.
+START_TEST(placeholder_that_has_not_begun_is_not_marked_as_ended) {
+    for (const std::uint32_t state : {JOB_PENDING, JOB_RUNNING}) {
+        Node node;
+        node.sealed();
+        ck_assert(node.run_dir.write(RunDir::jobs, RunDir::job_name(12, other_nonce), Message{"allocated", {}}, node.why));
+        node.slurmctld_knows(12, state, ticket_json());
+        Agent agent(node);
+        ck_assert_int_eq(on_epilog(node.options, node.here), 0);
+        ck_assert(std::filesystem::is_empty(node.path("run/ended")));
+        ck_assert_text(agent.hear().verb, "check");
+    }
+}
+END_TEST
+
 START_TEST(epilog_of_a_lost_placeholder_nudges_the_agent) {
     Node node;
     node.sealed();
@@ -423,5 +439,5 @@ int main() {
                   pod_that_cannot_be_killed_drains_the_node_at_once, hold_is_bounded_and_the_reason_names_the_pod,
                   record_of_another_version_is_held_too, gate_lets_jobs_pass_beside_live_placeholders,
                   gate_keeps_jobs_out_until_the_pod_is_gone, gate_is_bounded_and_then_drains, no_step_runs_inside_a_placeholder,
-                  epilog_of_a_lost_placeholder_nudges_the_agent});
+                  placeholder_that_has_not_begun_is_not_marked_as_ended, epilog_of_a_lost_placeholder_nudges_the_agent});
 }

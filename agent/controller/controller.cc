@@ -137,7 +137,7 @@ void Controller::act(const WorkloadPtr &workload, Action action) {
     case Action::none: return;
     case Action::submit: return submit(workload);
     case Action::tell_refused: return tell_refused(workload);
-    case Action::cancel_job: return cancel(workload->job, "its pod " + workload->pod.full_name() + " is no more");
+    case Action::cancel_job: return cancel(workload->job, workload->pod.uid, "its pod " + workload->pod.full_name() + " is no more");
     case Action::dismiss_pod: return dismiss(workload);
     }
 }
@@ -196,11 +196,11 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
     }
 }
 
-void Controller::cancel(std::uint32_t job, std::string_view why) {
+void Controller::cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why) {
     if (job == 0)
         return;
     log::info("job {} is cancelled: {}", job, why);
-    submitters_->submit([job] { return slurm::cancel(job); },
+    submitters_->submit([job, pod_uid] { return slurm::cancel(job, pod_uid); },
                         [this, job](Result<void> done) {
                             if (done)
                                 table_.set(job, 0);

@@ -69,7 +69,7 @@ class Controller : public Role {
     void act(const WorkloadPtr &workload, Action action);
     void submit(const WorkloadPtr &workload);
     void submitted(const WorkloadPtr &workload, const slurm::Submission &result);
-    void cancel(std::uint32_t job, std::string_view why);
+    void cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why);
     void retry_later(const WorkloadPtr &workload);
     std::uint16_t doorbell_port() const;
 

@@ -124,7 +124,7 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<const slur
     const slurm::Job *mine = choose(workload->pod, jobs);
     for (const slurm::Job *job : jobs)
         if (job != mine && lives(*job) && lives(*mine))
-            cancel(job->id, "job " + std::to_string(mine->id) + " holds the same pod's place");
+            cancel(job->id, job->ticket.uid, "job " + std::to_string(mine->id) + " holds the same pod's place");
 
     const bool settled = workload->job_known < look.began;
     if (mine != nullptr && (mine->id == workload->job || settled)) {
@@ -169,13 +169,16 @@ bool Controller::ended_by_slurm(const Workload &workload) const {
 }
 
 void Controller::end_orphans(const std::vector<const slurm::Job *> &orphans) {
+    // Without the API nobody can end them in a better way: their time has not begun.
+    if (!http_->reachable())
+        return orphans_.clear();
     const auto now = loop_.now();
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> still;
     for (const slurm::Job *job : orphans) {
         const auto since = orphans_.count(job->id) != 0 ? orphans_[job->id] : now;
         still[job->id] = since;
         if (job->state == slurm::JobState::pending || now - since >= orphan_patience)
-            cancel(job->id, "its pod " + job->ticket.ns + "/" + job->ticket.name + " is no more");
+            cancel(job->id, job->ticket.uid, "its pod " + job->ticket.ns + "/" + job->ticket.name + " is no more");
     }
     orphans_ = std::move(still);
 }

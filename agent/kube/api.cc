@@ -107,11 +107,12 @@ void Api::set_condition(const PodRef &ref, const Condition &condition, Done done
     request.method = "PATCH";
     request.path = pod_path(ref, "/status");
     request.content_type = "application/strategic-merge-patch+json";
-    request.body = fmt::format(
-        R"({{"metadata":{{{}"name":{}}},"status":{{"conditions":[{{"type":{},"status":{},"reason":{},"message":{}{}}}]}}}})",
-        uid_field(ref), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
-        json_quote(condition.reason), json_quote(condition.message),
-        condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
+    request.body =
+        fmt::format(R"({{"metadata":{{{}"name":{}}},"status":{{"conditions":[{{"type":{},"status":{},"reason":{},)"
+                    R"("message":{}{}}}]}}}})",
+                    uid_field(ref), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
+                    json_quote(condition.reason), json_quote(condition.message),
+                    condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
     http_.send(std::move(request), [done = std::move(done)](Response response) {
         // Old servers (1.20) call another uid invalid where newer ones speak of a conflict. To callers it is one thing.
         if (response.status == 422 && response.body.find("\"field\":\"metadata.uid\"") != std::string::npos)
@@ -128,7 +129,8 @@ void Api::post_event(const PodRef &ref, const Event &event) {
     request.method = "POST";
     request.path = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", url_escape(ref.ns));
     request.body = fmt::format(
-        R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":{},"generateName":{}}},"eventTime":"{}",)"
+        R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":{},"generateName":{}}},)"
+        R"("eventTime":"{}",)"
         R"("reportingController":{},"reportingInstance":{},"type":{},"reason":{},"action":{},"note":{},)"
         R"("regarding":{{"apiVersion":"v1","kind":"Pod",{}"namespace":{},"name":{}}}}})",
         json_quote(ref.ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_),

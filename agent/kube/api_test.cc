@@ -56,10 +56,10 @@ START_TEST(a_binding_carries_uid_and_annotations) {
     scene.api->bind(ref, "node7", {{"berth.dev/job", "12"}, {"berth.dev/x", "\""}}, scene.into());
     ck_assert(test::run(scene.loop));
     ck_assert(scene.got.ok());
-    scene.expect(
-        "POST", "/api/v1/namespaces/ml/pods/train-0/binding",
-        R"({"apiVersion":"v1","kind":"Binding","metadata":{"uid":"u1","namespace":"ml","name":"train-0",)"
-        R"("annotations":{"berth.dev/job":"12","berth.dev/x":"\""}},"target":{"apiVersion":"v1","kind":"Node","name":"node7"}})");
+    scene.expect("POST", "/api/v1/namespaces/ml/pods/train-0/binding",
+                 R"({"apiVersion":"v1","kind":"Binding","metadata":{"uid":"u1","namespace":"ml","name":"train-0",)"
+                 R"("annotations":{"berth.dev/job":"12","berth.dev/x":"\""}},)"
+                 R"("target":{"apiVersion":"v1","kind":"Node","name":"node7"}})");
 }
 END_TEST
 
@@ -89,9 +89,8 @@ START_TEST(a_condition_is_patched_by_type_with_the_uid) {
 END_TEST
 
 START_TEST(another_uid_is_a_conflict_on_old_servers_too) {
-    Scene scene(
-        422,
-        R"({"kind":"Status","message":"m","reason":"Invalid","details":{"causes":[{"field":"metadata.uid"}]},"code":422})");
+    Scene scene(422, R"({"kind":"Status","message":"m","reason":"Invalid",)"
+                     R"("details":{"causes":[{"field":"metadata.uid"}]},"code":422})");
     scene.api->set_condition(ref, {"PodScheduled", "False", "x", "y", false}, scene.into());
     ck_assert(test::run(scene.loop));
     ck_assert_int_eq(scene.got.status, 409);
@@ -111,7 +110,8 @@ START_TEST(an_event_has_all_that_the_server_asks_for) {
         event.body,
         fmt::format(
             R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":"ml","generateName":"{}-"}},)"
-            R"("eventTime":"2026-01-31T12:00:00.250000Z","reportingController":"berth-controller","reportingInstance":"host1",)"
+            R"("eventTime":"2026-01-31T12:00:00.250000Z","reportingController":"berth-controller",)"
+            R"("reportingInstance":"host1",)"
             R"("type":"Warning","reason":"Failed","action":"Binding","note":"{}",)"
             R"("regarding":{{"apiVersion":"v1","kind":"Pod","uid":"u1","namespace":"ml","name":"{}"}}}})",
             std::string(49, 'a'), std::string(1023, 'x'), name));

@@ -24,7 +24,8 @@ const char *const running_pod = R"({
  "metadata":{"name":"train-0","namespace":"ml","uid":"8f2b3c1e-7a53-4a0e-9c1d-2f6f0a9d7b11","resourceVersion":"48213",
   "creationTimestamp":"2026-01-31T10:00:00Z",
   "labels":{"app":"train","berth.dev/group":"g","controller-uid":"x"},
-  "annotations":{"slurmjob.slinky.slurm.net/timelimit":"30","kubernetes.io/psp":"x","berth.dev/job":"12","slinky.slurm.net/a":"\u00fc"},
+  "annotations":{"slurmjob.slinky.slurm.net/timelimit":"30","kubernetes.io/psp":"x","berth.dev/job":"12",
+   "slinky.slurm.net/a":"\u00fc"},
   "ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":"o1"},
    {"apiVersion":"batch/v1","kind":"Job","name":"train","uid":"o2","controller":true,"blockOwnerDeletion":true}],
   "managedFields":[{"manager":"kubectl","operation":"Update","fieldsV1":{"f:metadata":{"f:labels":{".":{}}}}}]},
@@ -72,8 +73,9 @@ START_TEST(a_pod_is_read_and_the_rest_dropped) {
 END_TEST
 
 START_TEST(absent_fields_have_defaults_and_unknown_ones_do_no_harm) {
-    const auto got = decode(
-        R"({"metadata":{"namespace":"n","name":"p","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"},"future":[1,{}]})");
+    const auto got =
+        decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"},)"
+               R"("future":[1,{}]})");
     ck_assert(got.ok());
     ck_assert(got->phase == Phase::pending);
     ck_assert(got->deleting);
@@ -173,7 +175,8 @@ START_TEST(the_first_failure_says_how_the_pod_ended) {
                                                                         "2026-01-01T00:00:02Z") "]}",
          0, 0, "", true},
         {"{}",
-         R"({"phase":"Running","containerStatuses":[{"name":"a","state":{"running":{}},"lastState":{"terminated":{"exitCode":1}}}]})",
+         R"({"phase":"Running","containerStatuses":[{"name":"a","state":{"running":{}},)"
+         R"("lastState":{"terminated":{"exitCode":1}}}]})",
          0, 0, "", false},
         {"{}",
          R"({"phase":"Running","containerStatuses":[)" ENDED(
@@ -229,7 +232,8 @@ END_TEST
 
 START_TEST(a_list_gives_its_items_version_and_next_page) {
     std::string json = R"({"kind":"PodList","metadata":{"resourceVersion":"9","continue":"tok"},"items":[
-        {"metadata":{"namespace":"n","name":"a","uid":"1"}},{"metadata":{}},7,{"metadata":{"namespace":"n","name":"b","uid":"2"}}]})";
+        {"metadata":{"namespace":"n","name":"a","uid":"1"}},{"metadata":{}},7,
+        {"metadata":{"namespace":"n","name":"b","uid":"2"}}]})";
     const auto page = Decoder().list<Pod>(padded(json));
     ck_assert(page.ok());
     ck_assert_uint_eq(page->items.size(), 2);
@@ -250,7 +254,8 @@ START_TEST(events_are_told_apart) {
         return decoder.event<Node>(padded(json));
     };
     const auto added = event(
-        R"({"type":"ADDED","object":{"metadata":{"name":"n1","uid":"u","resourceVersion":"5"},"spec":{"unschedulable":true},
+        R"({"type":"ADDED","object":{"metadata":{"name":"n1","uid":"u","resourceVersion":"5"},
+        "spec":{"unschedulable":true},
         "status":{"allocatable":{"cpu":"1500m","memory":"2Gi"},"conditions":[{"type":"Ready","status":"True"}]}}})");
     ck_assert(added.ok() && added->kind == Kind::added);
     ck_assert(added->object.ready && added->object.unschedulable);

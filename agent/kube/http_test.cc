@@ -405,7 +405,8 @@ START_TEST(an_exec_program_gives_the_token) {
         e.respond(e.has_header("Bearer tok-me\r\n") ? 200 : 403, "{}");
     });
     const std::string script = R"(case "$KUBERNETES_EXEC_INFO" in *'"kind":"ExecCredential"'*) ;; *) exit 9;; esac
-        printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"tok-%s"}}' "$WHO")";
+        printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
+        printf '"status":{"token":"tok-%s"}}' "$WHO")";
     const auto http = Http::create(loop, with_exec(server.credentials(), "sh", {"-c", script}), {});
     int left = 3;
     for (int i = 0; i < 3; ++i)
@@ -483,7 +484,8 @@ START_TEST(an_expired_exec_credential_is_renewed) {
     Loop loop;
     FaultyServer server(loop, [](Exchange e) { e.respond(200, "{}"); });
     const std::string script = fmt::format(
-        R"(echo run >> {}; echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"t","expirationTimestamp":"2020-01-01T00:00:00Z"}}}}')",
+        R"(echo run >> {}; echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
+           echo '"status":{{"token":"t","expirationTimestamp":"2020-01-01T00:00:00Z"}}}}')",
         name);
     const auto http = Http::create(loop, with_exec(server.credentials(), "sh", {"-c", script}), {});
     http->send(get("/x"), [&](Response first) {

@@ -35,7 +35,8 @@ class Folder {
 
 std::string config(std::string_view cluster, std::string_view user) {
     return fmt::format(
-        "apiVersion: v1\nkind: Config\ncurrent-context: main\ncontexts:\n- name: main\n  context: {{cluster: c, user: u}}\n"
+        "apiVersion: v1\nkind: Config\ncurrent-context: main\ncontexts:\n"
+        "- name: main\n  context: {{cluster: c, user: u}}\n"
         "clusters:\n- name: c\n  cluster:\n{}users:\n- name: u\n  user:\n{}",
         cluster, user);
 }
@@ -53,14 +54,12 @@ START_TEST(every_field_is_read) {
     Folder folder;
     folder.put("token", " abc.def\n");
     const auto file = folder.put(
-        "config",
-        config(
-            fmt::format(
-                "    server: https://10.1.2.3:6443/\n    tls-server-name: api.example\n    proxy-url: socks5://proxy:1080\n"
-                "    certificate-authority-data: {}\n",
-                base64_encode("CA PEM")),
-            fmt::format("    client-certificate-data: {}\n    client-key-data: {}\n    tokenFile: token\n",
-                        base64_encode("CERT"), base64_encode("KEY"))));
+        "config", config(fmt::format("    server: https://10.1.2.3:6443/\n    tls-server-name: api.example\n"
+                                     "    proxy-url: socks5://proxy:1080\n"
+                                     "    certificate-authority-data: {}\n",
+                                     base64_encode("CA PEM")),
+                         fmt::format("    client-certificate-data: {}\n    client-key-data: {}\n    tokenFile: token\n",
+                                     base64_encode("CERT"), base64_encode("KEY"))));
     const auto got = load_kubeconfig(file);
     ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
     ck_assert_text(got->server, "https://10.1.2.3:6443");

@@ -14,7 +14,9 @@ namespace {
 using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds look_often{50}, look_seldom{250};
 constexpr std::chrono::seconds often_for{3};      // most pods are gone by then
-constexpr std::chrono::seconds ask_api_again{1};  // besides the watch, which may lag or not know an unbound pod
+constexpr std::chrono::milliseconds first_retry{250}, most_retry{5'000};  // of a deletion that the API did not take
+// Besides the watch, which does not know a pod that was not bound after all, and may lag.
+constexpr std::chrono::seconds ask_unbound_again{1}, ask_bound_again{10};
 
 // How a finished pod's end reads in sacct: a wait status.
 std::uint32_t wait_status(const kube::Pod &pod) {
@@ -50,7 +52,8 @@ void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
     }
     log::info("pod {}/{} of job {} goes: {}", berth->pod.ns, berth->pod.name, berth->job, why);
     berth->stage = Stage::ending;
-    berth->ending_since = berth->last_look = loop_.now();
+    berth->ending_since = berth->last_look = berth->last_asked = loop_.now();
+    berth->backoff = {};
     berth->timer.reset();
     hold_on(berth);
 }
@@ -61,16 +64,35 @@ void NodeAgent::remove_pod(const BerthPtr &berth, std::int64_t grace) {
         berth->delete_open = false;
         berth->delete_accepted = response.ok();
         // 409: another pod has the name by now.
-        if (response.status == 404 || response.status == 409)
+        if (response.status == 404 || response.status == 409) {
             berth->pod_absent = true;
-        else if (!response.ok())
+        } else if (!response.ok()) {
+            berth->backoff = std::clamp(berth->backoff * 2, first_retry, most_retry);
+            berth->delete_again = loop_.now() + berth->backoff;
             log::warning("deleting pod {}/{}: {}; trying again", berth->pod.ns, berth->pod.name, response.error);
+        }
+        if (berth->stage == Stage::ending)
+            hold_on(berth);
+    });
+}
+
+void NodeAgent::ask_api(const BerthPtr &berth) {
+    berth->look_open = true;
+    berth->last_asked = loop_.now();
+    api_->get_pod(berth->pod, [this, berth](kube::Response response, std::optional<kube::Pod> pod) {
+        berth->look_open = false;
+        if (pod && pod->uid == berth->pod.uid)
+            berth->pod_seen = std::move(pod);
+        else if (pod || response.status == 404)
+            berth->pod_absent = true;
         if (berth->stage == Stage::ending)
             hold_on(berth);
     });
 }
 
 void NodeAgent::hold_on(const BerthPtr &berth) {
+    if (const auto found = berths_.find(berth->key()); found == berths_.end() || found->second != berth)
+        return;  // proven gone while an answer was on its way
     const auto now = loop_.now();
     const bool settled = !berth->held || berth->pod_absent || berth->terminal();
     if (settled && !berth->request_open && processes_gone(*berth)) {
@@ -95,11 +117,17 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
                          config_.hold.limit.count());
         PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth->pod.uid).kill();
     }
-    if (!berth->pod_absent && !berth->terminal() && !berth->delete_open && (!berth->delete_accepted || (over && !berth->killed))) {
+    const bool ask = !berth->delete_accepted || (over && !berth->forced);
+    if (ask && !berth->pod_absent && !berth->terminal() && !berth->delete_open && now >= berth->delete_again) {
+        berth->forced = over;
         const std::int64_t own = berth->pod_seen ? berth->pod_seen->grace_seconds : 30;
         remove_pod(berth, over ? 0 : std::min<std::int64_t>(own, config_.hold.max_grace.count()));
     }
     berth->killed = berth->killed || over;
+    const bool watched = berth->pod_seen && berth->pod_seen->node_name == kube_node_;
+    if (berth->delete_accepted && !settled && !berth->look_open &&
+        now - berth->last_asked >= (watched ? ask_bound_again : ask_unbound_again))
+        ask_api(berth);
     if (elapsed >= config_.hold.limit + config_.hold.kill_wait && !berth->stuck && !berth->waiting.empty()) {
         berth->stuck = true;
         Message stuck{"stuck", {}};
@@ -136,7 +164,9 @@ void NodeAgent::finish(const BerthPtr &berth) {
 void NodeAgent::complete_job(const BerthPtr &berth) {
     const bool by_itself = berth->terminal() && !berth->pod_seen->deleting;
     const std::uint32_t status = by_itself ? wait_status(*berth->pod_seen) : 0;
-    workers_->submit([job = berth->job, by_itself, status] { return by_itself ? slurm::complete(job, status) : slurm::cancel(job); },
+    workers_->submit([job = berth->job, uid = berth->pod.uid, by_itself, status] {
+                         return by_itself ? slurm::complete(job, uid, status) : slurm::cancel(job, uid);
+                     },
                      [this, berth, by_itself, status](Result<void> done) {
                          if (berth->stage != Stage::finishing)
                              return;

@@ -36,6 +36,7 @@ NodeAgent::~NodeAgent() = default;
 
 Result<void> NodeAgent::start() {
     std::string why;
+    records_lost_ = !run_dir_.made();
     if (!run_dir_.make(why))
         return Error{why};
     auto key = read_key(config_.key_file, why);
@@ -210,7 +211,8 @@ void NodeAgent::recover_records() {
 
 // A pod that carries our name but that no record speaks of: the run directory was lost, or the pod took another's place.
 void NodeAgent::adopt(const kube::Pod &pod) {
-    if (pod.scheduler_name != cluster_.scheduler_name || pod.terminal())
+    // Of finished pods only those whose job was not completed are of interest, and such have a record unless it was lost.
+    if (pod.scheduler_name != cluster_.scheduler_name || (pod.terminal() && !records_lost_))
         return;
     const auto job = to_job_id(pod.annotation(keys::job_id));
     const std::string_view nonce = pod.annotation(keys::nonce);
@@ -223,7 +225,6 @@ void NodeAgent::adopt(const kube::Pod &pod) {
     berth->nonce = nonce;
     berth->pod = {pod.ns, pod.name, pod.uid};
     berth->pod_seen = pod;
-    berth->stage = Stage::docked;
     if (berths_.count(berth->key()) != 0) {
         log::error("pod {} carries the name of job {}, which is another pod's: it is deleted", pod.full_name(), *job);
         api_->remove(berth->pod, -1, [](kube::Response) {});
@@ -232,7 +233,7 @@ void NodeAgent::adopt(const kube::Pod &pod) {
     log::warning("pod {} of job {} is bound here without a record: taken over", pod.full_name(), *job);
     berths_[berth->key()] = berth;
     hold_pod(berth);
-    verify_all();
+    look(berth);
 }
 
 void NodeAgent::verify_all() {

@@ -59,7 +59,10 @@ struct Berth {
     std::chrono::steady_clock::time_point ending_since{};
     std::chrono::steady_clock::duration api_away{};
     std::chrono::steady_clock::time_point last_look{};
-    bool delete_accepted = false, delete_open = false;
+    bool look_open = false;
+    std::chrono::steady_clock::time_point last_asked{};
+    bool delete_accepted = false, delete_open = false, forced = false;
+    std::chrono::steady_clock::time_point delete_again{};  // no deletion is sent before
     bool killed = false, stuck = false;
     std::vector<ConnectionId> waiting;  // epilogs
 
@@ -106,6 +109,7 @@ class NodeAgent : public Role {
     void hold_on(const BerthPtr &berth);   // one look while ending
     void look_later(const BerthPtr &berth, void (NodeAgent::*next)(const BerthPtr &));
     void remove_pod(const BerthPtr &berth, std::int64_t grace);
+    void ask_api(const BerthPtr &berth);   // whether the pod is still there
     void finish(const BerthPtr &berth);
     void complete_job(const BerthPtr &berth);
     bool processes_gone(const Berth &berth) const;
@@ -126,6 +130,7 @@ class NodeAgent : public Role {
     std::unique_ptr<EventServer> server_;
     std::unique_ptr<Workers> workers_;
     std::map<std::string, BerthPtr> berths_;  // by Berth::key()
+    bool records_lost_ = false;      // there was no run directory when this agent started
     bool node_ready_ = false;
     bool uid_precondition_ = false;  // the server honours a Binding's uid
     SourcePtr reconcile_timer_;

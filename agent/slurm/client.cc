@@ -167,6 +167,13 @@ Result<std::optional<Job>> load(std::uint32_t job) {
     return std::optional<Job>();
 }
 
+static Result<bool> is_placeholder_of(std::uint32_t job, const std::string &pod_uid) {
+    const auto found = load(job);
+    if (!found)
+        return Error{found.error()};
+    return *found && (*found)->ticket.uid == pod_uid;
+}
+
 Result<std::vector<Job>> load_all(const std::string &cluster) {
     job_info_msg_t *raw = nullptr;
     if (slurm_load_jobs(0, &raw, SHOW_ALL) != SLURM_SUCCESS)
@@ -188,14 +195,20 @@ std::time_t boot_time() {
     return booted;
 }
 
-Result<void> complete(std::uint32_t job, std::uint32_t wait_status) {
-    if (slurm_api::complete_job(job, wait_status) == SLURM_SUCCESS || ended_already(slurm_api::last_errno()))
+Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status) {
+    const auto ours = is_placeholder_of(job, pod_uid);
+    if (!ours)
+        return Error{ours.error()};
+    if (!*ours || slurm_api::complete_job(job, wait_status) == SLURM_SUCCESS || ended_already(slurm_api::last_errno()))
         return {};
     return Error{fmt::format("completing job {}: {}", job, last_error())};
 }
 
-Result<void> cancel(std::uint32_t job) {
-    if (slurm_api::kill_job(job, SIGKILL) == SLURM_SUCCESS || ended_already(slurm_api::last_errno()))
+Result<void> cancel(std::uint32_t job, const std::string &pod_uid) {
+    const auto ours = is_placeholder_of(job, pod_uid);
+    if (!ours)
+        return Error{ours.error()};
+    if (!*ours || slurm_api::kill_job(job, SIGKILL) == SLURM_SUCCESS || ended_already(slurm_api::last_errno()))
         return {};
     return Error{fmt::format("cancelling job {}: {}", job, last_error())};
 }

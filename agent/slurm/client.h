@@ -57,8 +57,9 @@ Result<std::vector<Job>> load_all(const std::string &cluster);
 // When slurmctld started; 0 when it does not say.
 std::time_t boot_time();
 
-// Both succeed when the job has ended already.
-Result<void> complete(std::uint32_t job, std::uint32_t wait_status);
-Result<void> cancel(std::uint32_t job);
+// Both look first whether the job is still this pod's placeholder, for a slurmctld that crashed gives ids twice; and both succeed
+// when it has ended already.
+Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status);
+Result<void> cancel(std::uint32_t job, const std::string &pod_uid);
 
 }  // namespace berth::slurm

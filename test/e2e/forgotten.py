@@ -108,3 +108,24 @@ def job_lost_and_its_id_given_to_another_pod(lab):
     lab.wait_gone(pod)
     settled(lab)
     assert [j["JobState"] for j in jobs_of(lab, other)][-1] == "COMPLETED"
+
+
+def job_lost_and_its_id_runs_elsewhere(lab):
+    """The pod ends by itself before its agent knows that the id is a stranger's by now."""
+    mark = just_saved(lab)
+    pod, job = running_pod(lab, run_for="2s")
+    node = pod["spec"]["nodeName"]
+    lab.daemon("pause", f"berthd:{node}")
+    restart_slurmctld(lab)
+    lab.slurm.scancel(mark)
+    assert not lab.slurm.job(job), "slurmctld has lost it"
+    elsewhere = next(other for other in lab.nodes if other != node)
+    native = lab.slurm.sbatch("-w", elsewhere, "--mem=64", user="lab_bob")
+    assert native == job
+    wait_for(lambda: lab.slurm.job_state(native) == "RUNNING", 30, "the native job runs")
+    lab.wait_phase(pod, "Succeeded")
+    lab.daemon("resume", f"berthd:{node}")
+    wait_for(lambda: not lab.held(node), what="the pod is settled")
+    holds_for(lambda: lab.slurm.job_state(native) == "RUNNING", 1, "the native job runs on")
+    lab.slurm.scancel(native)
+    settled(lab)

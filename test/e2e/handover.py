@@ -76,7 +76,7 @@ class NativeJob:
         # Its first act is to look for processes in any pod's cgroup on this node.
         look = f"find /sys/fs/cgroup/*/{lab.name}/{self.node} /sys/fs/cgroup/{lab.name}/{self.node} -path '*pod*' -name cgroup.procs"
         script = f"{{ date +%s.%N; {look} -exec cat {{}} + 2> /dev/null; }} > {self._file}.new; mv {self._file}.new {self._file}"
-        options = ["-w", self.node] + ["--exclusive"] * whole
+        options = ["-w", self.node, "--exclusive" if whole else "--mem=64"]
         self._srun = None
         self.job = None
         if srun:

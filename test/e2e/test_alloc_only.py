@@ -24,3 +24,7 @@ def test_foreign_jobs_end_leaves_the_neighbour_alone(lab):
 
 def test_lost_jobs_id_reused_by_another_pod(lab):
     forgotten.job_lost_and_its_id_given_to_another_pod(lab)
+
+
+def test_pods_own_end_leaves_a_foreign_job_with_its_id_alone(lab):
+    forgotten.job_lost_and_its_id_runs_elsewhere(lab)

@@ -127,7 +127,7 @@ def test_pod_gone_while_its_agent_was_away_is_proven_gone_later(lab):
 def test_agent_stopped_by_a_signal_at_allocation_delays_its_pods_only(lab):
     lab.daemon("pause", *agents(lab))
     pod, job, node = allocated(lab, run_for="500ms")
-    native = lab.slurm.sbatch("-w", node, wrap="true")
+    native = lab.slurm.sbatch("-w", node, "--mem=64", wrap="true")
     wait_state(lab, native, "COMPLETED", deadline=40)
     assert not is_bound(lab, pod)
     lab.daemon("resume", *agents(lab))
@@ -238,6 +238,24 @@ def test_job_cancelled_while_the_api_server_is_away_is_never_bound(lab):
     lab.wait_gone(pod)
     settled(lab)
     assert pod["metadata"]["uid"] not in bindings(lab) and len(jobs_of(lab, pod)) == 1
+
+
+def test_job_cancelled_after_its_binding_was_refused_ends_at_once(lab):
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-node"
+    rules = lab.kube.get(path)["rules"]
+    lab.kube.patch(path, {"rules": [rule for rule in rules if "pods/binding" not in rule["resources"]]})
+    try:
+        pod = lab.create()
+        job = int(wait_job(lab, pod)["JobId"])
+        wait_for(lab.held, what="the agent tries to bind")
+        lab.daemon("pause", "berthd:controller")  # it deletes unbound pods, too
+        lab.slurm.scancel(job)
+        wait_for(lambda: not lab.held(), LIMIT - 1, "it is proven that the pod was not bound")
+    finally:
+        lab.kube.patch(path, {"rules": rules})
+        lab.daemon("resume", "berthd:controller")
+    lab.wait_gone(pod)
+    settled(lab)
 
 
 def test_api_server_and_etcd_killed_in_a_burst_run_each_pod_once(lab):

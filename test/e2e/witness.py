@@ -68,8 +68,9 @@ def bindings(lab):
 
 
 def warnings(lab, pod):
-    """(reason, message) of the events that are no good news."""
-    return [(e["reason"], e["message"]) for e in lab.events(pod) if e["type"] != "Normal"]
+    """(reason, message) of Berth's events that are no good news. Kubelets have warnings of their own."""
+    return [(e["reason"], e["message"]) for e in lab.events(pod)
+            if e["type"] != "Normal" and e.get("reportingComponent", "").startswith("berth")]
 
 
 def scheduled(lab, pod):
