@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/cluster.h"
 #include "agent/log.h"
@@ -137,7 +138,16 @@ void Controller::act(const WorkloadPtr &workload, Action action) {
     case Action::none: return;
     case Action::submit: return submit(workload);
     case Action::tell_refused: return tell_refused(workload);
-    case Action::cancel_job: return cancel(workload->job, workload->pod.uid, "its pod " + workload->pod.full_name() + " is no more");
+    case Action::cancel_job: {
+        const bool unnoticed = workload->state == State::unsure;
+        // Looks that begin before this is done say nothing about what comes next.
+        workload->job_known = std::chrono::steady_clock::time_point::max();
+        return cancel(std::exchange(workload->job, 0), workload->pod.uid,
+                      "its pod " + workload->pod.full_name() + (unnoticed ? " gets another" : " is no more"), [this, workload] {
+                          workload->job_known = loop_.now();
+                          look_soon(std::chrono::milliseconds(0));
+                      });
+    }
     case Action::dismiss_pod: return dismiss(workload);
     }
 }
@@ -145,6 +155,7 @@ void Controller::act(const WorkloadPtr &workload, Action action) {
 void Controller::submit(const WorkloadPtr &workload) {
     workload->job = 0;
     workload->seen.reset();
+    workload->unbound_since = {};
     const kube::Pod &pod = workload->pod;
     const auto placeholder = translate(pod, config_, identities_);
     if (!placeholder) {
@@ -196,16 +207,18 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
     }
 }
 
-void Controller::cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why) {
+void Controller::cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why, std::function<void()> then) {
     if (job == 0)
         return;
     log::info("job {} is cancelled: {}", job, why);
     submitters_->submit([job, pod_uid] { return slurm::cancel(job, pod_uid); },
-                        [this, job](Result<void> done) {
+                        [this, job, then = std::move(then)](Result<void> done) {
                             if (done)
                                 table_.set(job, 0);
                             else
                                 log::warning("{}; the next look tries again", done.error());
+                            if (then)
+                                then();
                         });
 }
 

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ struct Workload {
     std::string told;                                   // the last condition message written
     std::chrono::steady_clock::time_point told_at{};
     bool dismissal_told = false;
+    std::chrono::steady_clock::time_point unbound_since{};  // of the running job
+    bool replaced = false;                              // its job was given up for an unnoticed one
     SourcePtr timer;
     std::chrono::milliseconds backoff{0};
 
@@ -69,7 +72,7 @@ class Controller : public Role {
     void act(const WorkloadPtr &workload, Action action);
     void submit(const WorkloadPtr &workload);
     void submitted(const WorkloadPtr &workload, const slurm::Submission &result);
-    void cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why);
+    void cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why, std::function<void()> then = {});
     void retry_later(const WorkloadPtr &workload);
     std::uint16_t doorbell_port() const;
 
@@ -78,6 +81,7 @@ class Controller : public Role {
     void look_now();
     void looked(Result<Look> answer);
     void apply(const WorkloadPtr &workload, const std::vector<const slurm::Job *> &jobs, const Look &look);
+    void replace_if_unnoticed(const WorkloadPtr &workload);
     bool ended_by_slurm(const Workload &workload) const;
     void end_orphans(const std::vector<const slurm::Job *> &orphans);
     void reconcile();

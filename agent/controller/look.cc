@@ -15,6 +15,7 @@ constexpr milliseconds look_spacing{20};
 constexpr int look_share = 3;  // between two looks, three times as long as one took: slurmctld has other things to do
 // A pod that is removed leaves its job to the node's agent, which completes it once the processes are gone.
 constexpr std::chrono::seconds orphan_patience{60};
+constexpr std::time_t ids_are_old_after = 600;  // seconds after slurmctld's start
 
 bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
 
@@ -135,7 +136,9 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<const slur
             post(workload, Event::job_pending);
             return tell_waiting(workload);
         case slurm::JobState::running:
-        case slurm::JobState::suspended: return post(workload, Event::job_running);
+        case slurm::JobState::suspended:
+            post(workload, Event::job_running);
+            return replace_if_unnoticed(workload);
         case slurm::JobState::ended:
             if (ended_by_slurm(*workload))
                 post(workload, Event::job_ended);
@@ -158,6 +161,22 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<const slur
     // A pod that waited for the first look.
     if (mine == nullptr && workload->state == State::idle && workload->pod.node_name.empty())
         post(workload, workload->pod.deleting || workload->pod.gated ? Event::pod_withdrawn : Event::pod_ready);
+}
+
+// A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog:
+// then nobody on the node hears of the job. Once for a pod such a job is given up for one with a fresh id.
+void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
+    if (workload->state != State::berthed || workload->replaced)
+        return;
+    if (workload->unbound_since == std::chrono::steady_clock::time_point{})
+        workload->unbound_since = loop_.now();
+    const bool young_slurmctld = boot_time_ != 0 && workload->seen->start_time - boot_time_ < ids_are_old_after;
+    if (!young_slurmctld || loop_.now() - workload->unbound_since < 2 * config_.controller.reconcile)
+        return;
+    workload->replaced = true;
+    log::warning("job {} of pod {} runs, but nothing is bound: its id may be a lost job's; it is replaced", workload->job,
+                 workload->pod.full_name());
+    post(workload, Event::job_unnoticed);
 }
 
 // A job that its own pod ended is no news to the pod.

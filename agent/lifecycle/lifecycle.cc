@@ -59,6 +59,8 @@ Move move(State state, Event event) {
         case Event::job_running: return {State::berthed, Action::none};
         case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
         case Event::job_lost: return {State::submitting, Action::submit};
+        // Its end, once seen, submits again.
+        case Event::job_unnoticed: return {State::unsure, Action::cancel_job};
         case Event::pod_withdrawn: return {State::over, Action::cancel_job};
         case Event::pod_bound: return {State::docked, Action::none};
         case Event::pod_ended: return {State::over, Action::none};
@@ -94,7 +96,7 @@ const char *name(State state) {
 const char *name(Event event) {
     static constexpr const char *names[] = {"pod_ready",      "pod_withdrawn", "pod_bound",   "pod_ended",   "submit_queued",
                                             "submit_running", "submit_refused", "submit_unsure", "job_pending", "job_running",
-                                            "job_ended",      "job_lost",      "retry"};
+                                            "job_ended",      "job_lost",      "job_unnoticed", "retry"};
     return names[static_cast<int>(event)];
 }
 

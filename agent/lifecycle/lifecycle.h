@@ -33,6 +33,7 @@ enum class Event : std::uint8_t {
     job_running,
     job_ended,
     job_lost,        // slurmctld does not know the job, and no end was seen
+    job_unnoticed,   // it runs under an id given twice, and its node has not heard of it
     retry,           // a timer
 };
 constexpr int event_count = static_cast<int>(Event::retry) + 1;

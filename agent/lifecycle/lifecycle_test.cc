@@ -50,6 +50,15 @@ START_TEST(a_pod_deleted_while_it_waits_cancels_its_job) {
 }
 END_TEST
 
+START_TEST(a_job_that_its_node_did_not_notice_is_replaced_once_it_has_ended) {
+    ck_assert(move(State::berthed, Event::job_unnoticed) == (Move{State::unsure, Action::cancel_job}));
+    ck_assert(move(State::unsure, Event::job_ended) == (Move{State::submitting, Action::submit}));
+    // Noticed after all.
+    ck_assert(walk(State::berthed, {Event::job_unnoticed, Event::pod_bound}) == State::docked);
+    ck_assert(move(State::docked, Event::job_unnoticed) == (Move{State::docked, Action::none}));
+}
+END_TEST
+
 START_TEST(a_bound_pod_leaves_its_job_to_the_nodes_agent) {
     ck_assert(move(State::docked, Event::pod_ended) == (Move{State::over, Action::none}));
     ck_assert(move(State::docked, Event::job_lost) == (Move{State::docked, Action::none}));
@@ -90,6 +99,7 @@ int main() {
     return berth::test::run_suite(
         "lifecycle", {a_pod_with_room_goes_straight_to_its_dock, nothing_is_submitted_while_an_attempt_may_still_succeed,
                       a_pod_withdrawn_during_submission_cancels_the_job_that_comes_of_it,
+                      a_job_that_its_node_did_not_notice_is_replaced_once_it_has_ended,
                       a_pod_deleted_while_it_waits_cancels_its_job, a_bound_pod_leaves_its_job_to_the_nodes_agent,
                       a_job_that_slurm_ends_dismisses_its_pod_once_and_for_all, every_state_is_reached_and_every_way_ends});
 }

@@ -295,7 +295,8 @@ def test_slurmctld_restarted_goes_on_with_waiting_and_running_pods(lab):
     wait_for(lambda: lab.slurm.job_state(job) == "PENDING" and lab.slurm.job_state(its_job) == "RUNNING", 30, "slurmctld remembers both")
     assert lab.processes(runs) == before
     lab.delete(more[0])
-    each_ran_once(lab, [waits])
+    lab.wait_phase(waits, "Succeeded", 60)
+    wait_state(lab, job, "COMPLETED")
     assert lab.processes(runs) == before and len(jobs_of(lab, waits)) == 1
     lab.slurm.scancel(its_job)
     lab.wait_gone(runs)
