@@ -83,6 +83,8 @@ class Shutdown {
 };
 
 int run(const Options &options, const Config &config) {
+    if (config.clusters.size() > 1)
+        log::warning("this version serves one cluster: {}, the first of {}", config.clusters.front().name, config.clusters.size());
     Loop loop;
     std::vector<std::unique_ptr<Role>> roles;
     if (options.controller)

@@ -133,10 +133,13 @@ void RulesWatch::load_rules() {
         return;
     }
     rules->key = std::move(*key);
-    if (!before || *rules != *before || !last_complaint_.empty())
+    const bool news = !before || *rules != *before;
+    if (news || !last_complaint_.empty())
         slurm_info("berth: rules read from %s: placeholders come from %s (uid %u)", conf_path_.c_str(),
                    rules->bridge_user.c_str(), rules->bridge_uid);
     last_complaint_.clear();
+    if (!news)
+        return;
     const auto fresh = std::make_shared<const Rules>(std::move(*rules));
     const std::lock_guard lock(mutex_);
     rules_ = fresh;

@@ -51,7 +51,7 @@ Result<void> Controller::start() {
     http_ = std::move(*http);
     api_ = std::make_unique<kube::Api>(*http_, "berth-controller", cluster_.name);
     slurm::start();
-    if (auto opened = doorbell_.open(config_.controller.doorbell_port, config_.controller.notify_socket); !opened)
+    if (auto opened = doorbell_.open(config_.controller.doorbell_port, config_.controller.notify_socket, slurm::slurm_user()); !opened)
         return opened;
     if (auto opened = table_.open(); !opened)
         return opened;

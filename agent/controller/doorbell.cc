@@ -30,7 +30,7 @@ Doorbell::~Doorbell() {
         close(datagram_);
 }
 
-Result<void> Doorbell::open(std::uint16_t tcp_port, const std::string &notify_socket) {
+Result<void> Doorbell::open(std::uint16_t tcp_port, const std::string &notify_socket, uid_t slurm_user) {
     sockaddr_in6 any{};
     any.sin6_family = AF_INET6;
     any.sin6_addr = in6addr_any;
@@ -57,7 +57,8 @@ Result<void> Doorbell::open(std::uint16_t tcp_port, const std::string &notify_so
     datagram_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     // slurmctld runs as SlurmUser; nobody else needs to ring here.
     if (datagram_ < 0 || bind(datagram_, reinterpret_cast<const sockaddr *>(&path), sizeof path) != 0 ||
-        chmod(notify_socket.c_str(), 0600) != 0)
+        chmod(notify_socket.c_str(), 0600) != 0 ||
+        (geteuid() == 0 && chown(notify_socket.c_str(), slurm_user, static_cast<gid_t>(-1)) != 0))
         return Error{notify_socket + ": " + std::strerror(errno)};
     datagram_source_ = loop_.watch_fd(datagram_, EPOLLIN, [this](std::uint32_t) { drain(); });
     return {};

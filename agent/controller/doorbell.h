@@ -4,6 +4,8 @@
 // for slurmctld logs an error when the other side hangs up first. Loop's thread only.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,7 +21,7 @@ class Doorbell {
     Doorbell(Loop &loop, std::function<void()> ring) : loop_(loop), ring_(std::move(ring)) {}
     ~Doorbell();
 
-    Result<void> open(std::uint16_t tcp_port, const std::string &notify_socket);
+    Result<void> open(std::uint16_t tcp_port, const std::string &notify_socket, uid_t slurm_user);
     std::uint16_t port() const { return port_; }
 
   private:

@@ -19,8 +19,9 @@ PlaceholderTable::~PlaceholderTable() {
 Result<void> PlaceholderTable::open() {
     const std::string fresh = path_ + ".new";
     unlink(fresh.c_str());
-    fd_ = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (fd_ < 0)
+    fd_ = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    // slurmctld may be another user than the controller, and who owns a job is no secret.
+    if (fd_ < 0 || fchmod(fd_, 0644) != 0)
         return Error{path_ + ": " + std::strerror(errno) + "; its directory must be writable for the controller's user"};
     return {};
 }

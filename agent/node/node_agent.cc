@@ -246,11 +246,18 @@ void NodeAgent::verify_all() {
                                  return;  // slurmctld is away: nothing is concluded
                              const std::optional<slurm::Job> &job = *answer;
                              if (!job || job->ticket.nonce != berth->nonce || job->ticket.uid != berth->pod.uid)
-                                 end(berth, "slurmctld no longer knows its job");
+                                 lose(berth);
                              else if (!job->active())
                                  end(berth, "its job has ended");
                          });
     }
+}
+
+// slurmctld crashed before it had saved the job: nothing holds this room for the pod any more.
+void NodeAgent::lose(const BerthPtr &berth) {
+    api_->post_event(berth->pod, {"Warning", "SlurmJobLost", "Deleting",
+                                  fmt::format("Slurm no longer knows job {}, which held this pod's place", berth->job)});
+    end(berth, "slurmctld no longer knows its job");
 }
 
 void NodeAgent::reconcile() {

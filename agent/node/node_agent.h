@@ -89,6 +89,7 @@ class NodeAgent : public Role {
     void on_pod_removed(kube::Pod &&pod, bool last_state);
     void recover_records();
     void verify_all();        // asks slurmctld for every berth; what it no longer knows is ended
+    void lose(const BerthPtr &berth);
     void adopt(const kube::Pod &pod);
     void reconcile();
     std::optional<Ticket> open_ticket(const Message &record, std::uint32_t &job);
