@@ -25,8 +25,8 @@ std::string name_of(const std::string &file) { return file.substr(file.rfind('/'
 }  // namespace
 
 bool FileWatch::Stamp::operator==(const Stamp &other) const {
-    return device == other.device && inode == other.inode && size == other.size && changed.tv_sec == other.changed.tv_sec &&
-           changed.tv_nsec == other.changed.tv_nsec;
+    return device == other.device && inode == other.inode && size == other.size &&
+           changed.tv_sec == other.changed.tv_sec && changed.tv_nsec == other.changed.tv_nsec;
 }
 
 FileWatch::Stamp FileWatch::stamp_of(const std::string &file) {

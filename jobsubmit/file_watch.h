@@ -1,6 +1,6 @@
-// FileWatch: says which of a few files may have changed. inotify on their directories wakes whoever polls fd(), also when
-// a file is replaced by rename, appears later, or its directory is moved away or removed and comes back; and each take()
-// compares the files themselves, for what inotify cannot see. For one thread.
+// FileWatch: says which of a few files may have changed. inotify on their directories wakes whoever polls fd(), also
+// when a file is replaced by rename, appears later, or its directory is moved away or removed and comes back; and each
+// take() compares the files themselves, for what inotify cannot see. For one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ class FileWatch {
     FileWatch &operator=(const FileWatch &) = delete;
 
     int fd() const { return fd_; }  // -1 without inotify; take() works all the same
-    // The files to follow from now on, in place of those before. False while a directory of theirs cannot be followed: call
-    // it again some time later.
+    // The files to follow from now on, in place of those before. False while a directory of theirs cannot be followed:
+    // call it again some time later.
     bool follow(const std::vector<std::string> &files);
     // Whether there is something to take without waiting: a file or a directory is followed anew.
     bool fresh() const { return !touched_.empty(); }

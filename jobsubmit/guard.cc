@@ -33,13 +33,14 @@ Verdict refuse(int code, std::string message) { return {code, "berth: " + std::m
 
 Verdict not_the_bridge(const Rules *rules) {
     if (rules == nullptr)
-        return refuse(ESLURM_ACCESS_DENIED, "berth.conf is missing or wrong, so no placeholder is accepted; see slurmctld's log");
+        return refuse(ESLURM_ACCESS_DENIED,
+                      "berth.conf is missing or wrong, so no placeholder is accepted; see slurmctld's log");
     return refuse(ESLURM_ACCESS_DENIED, "placeholders for pods come from the bridge (" + rules->bridge_user +
                                             ") alone; create the pod in Kubernetes instead");
 }
 
-// All job ids in "12", "12,14", "12_3", "12_[1-4],15", "12+0", read as slurmctld reads them: blanks and a sign in front,
-// and what is too large for an id cut to 32 bits.
+// All job ids in "12", "12,14", "12_3", "12_[1-4],15", "12+0", read as slurmctld reads them: blanks and a sign in
+// front, and what is too large for an id cut to 32 bits.
 std::vector<std::uint32_t> job_ids(const char *text) {
     std::vector<std::uint32_t> ids;
     int depth = 0;
@@ -83,8 +84,8 @@ const char *identity_or_size(const job_desc_msg_t &c) {
         {c.req_nodes != nullptr, "NodeList"},
         {c.exc_nodes != nullptr, "ExcNodeList"},
         {c.features != nullptr || c.cluster_features != nullptr, "Features"},
-        {c.tres_per_job != nullptr || c.tres_per_node != nullptr || c.tres_per_socket != nullptr || c.tres_per_task != nullptr ||
-             c.cpus_per_tres != nullptr || c.mem_per_tres != nullptr,
+        {c.tres_per_job != nullptr || c.tres_per_node != nullptr || c.tres_per_socket != nullptr ||
+             c.tres_per_task != nullptr || c.cpus_per_tres != nullptr || c.mem_per_tres != nullptr,
          "Gres"},
         {c.licenses != nullptr, "Licenses"},
         {c.partition != nullptr, "Partition"},
@@ -106,7 +107,8 @@ void ring(const Rules &rules, int notify_fd) {
         return;
     rules.notify_socket.copy(to.sun_path, sizeof to.sun_path - 1);
     static constexpr char look = '!';
-    sendto(notify_fd, &look, sizeof look, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr *>(&to), sizeof to);
+    sendto(notify_fd, &look, sizeof look, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr *>(&to),
+           sizeof to);
 }
 
 }  // namespace
@@ -123,8 +125,8 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
         return refuse(ESLURM_NOT_SUPPORTED, why);
     if (!may_be_tenant(*rules, ticket->user, ticket->group, why))
         return refuse(ESLURM_USER_ID_MISSING, why);
-    if (job.script != nullptr || job.array_inx != nullptr || job.spank_job_env == nullptr || job.spank_job_env_size != 1 ||
-        !is_ticket_variable(job.spank_job_env[0]))
+    if (job.script != nullptr || job.array_inx != nullptr || job.spank_job_env == nullptr ||
+        job.spank_job_env_size != 1 || !is_ticket_variable(job.spank_job_env[0]))
         return refuse(ESLURM_NOT_SUPPORTED, "a placeholder has no script, is no array and carries its ticket once");
     const std::string sealed = seal(rules->key, job.admin_comment);
     if (sealed.empty())
@@ -144,10 +146,12 @@ Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std:
     if (!rules || change.job_id_str == nullptr)
         return {};
     const char *const what = identity_or_size(change);
-    if (is_sluid(change.job_id_str) && !bridge && (change.admin_comment != nullptr || (what != nullptr && submit_uid != 0)))
-        return refuse(ESLURM_ACCESS_DENIED, std::string(what != nullptr ? what : "AdminComment") +
-                                                " can be changed only by the job's number: a SLUID does not say whether "
-                                                "the job holds the place of a Kubernetes pod");
+    if (is_sluid(change.job_id_str) && !bridge &&
+        (change.admin_comment != nullptr || (what != nullptr && submit_uid != 0)))
+        return refuse(ESLURM_ACCESS_DENIED,
+                      std::string(what != nullptr ? what : "AdminComment") +
+                          " can be changed only by the job's number: a SLUID does not say whether "
+                          "the job holds the place of a Kubernetes pod");
     const auto table = watch.table();
     if (!table)
         return {};
@@ -160,13 +164,15 @@ Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std:
         if (bridge)
             continue;
         if (change.admin_comment != nullptr)
-            return refuse(ESLURM_ACCESS_DENIED, "AdminComment of job " + std::to_string(job) +
-                                                    " cannot be changed: it says for which Kubernetes pod the job holds a "
-                                                    "place; use Comment instead");
+            return refuse(ESLURM_ACCESS_DENIED,
+                          "AdminComment of job " + std::to_string(job) +
+                              " cannot be changed: it says for which Kubernetes pod the job holds a "
+                              "place; use Comment instead");
         if (what != nullptr && submit_uid == owner)
-            return refuse(ESLURM_ACCESS_DENIED, std::string(what) + " of job " + std::to_string(job) +
-                                                    " cannot be changed: it holds the place of a Kubernetes pod; change the pod "
-                                                    "instead, or ask an operator");
+            return refuse(ESLURM_ACCESS_DENIED,
+                          std::string(what) + " of job " + std::to_string(job) +
+                              " cannot be changed: it holds the place of a Kubernetes pod; change the pod "
+                              "instead, or ask an operator");
     }
     if (placeholder)
         ring(*rules, notify_fd);

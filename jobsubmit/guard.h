@@ -1,5 +1,5 @@
-// The decisions of job_submit_berth.so. Called under slurmctld's locks: no file, no lock that anybody holds for long, one
-// datagram that never waits. Neither function throws anything but std::bad_alloc.
+// The decisions of job_submit_berth.so. Called under slurmctld's locks: no file, no lock that anybody holds for long,
+// one datagram that never waits. Neither function throws anything but std::bad_alloc.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ struct Verdict {
     std::string message;  // for the submitter
 };
 
-// A placeholder from the bridge is checked, given to its tenant and sealed; from anyone else it is refused. Other jobs pass.
+// A placeholder from the bridge is checked, given to its tenant and sealed; from anyone else it is refused. Other jobs
+// pass.
 Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t submit_uid);
-// Nobody but the bridge writes tickets, or over one; a tenant does not change the identity or size of an own placeholder.
-// A change to a placeholder rings the controller.
+// Nobody but the bridge writes tickets, or over one; a tenant does not change the identity or size of an own
+// placeholder. A change to a placeholder rings the controller.
 Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, int notify_fd);
 
 }  // namespace berth

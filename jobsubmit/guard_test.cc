@@ -36,8 +36,9 @@ struct Site : Scratch {
 
     explicit Site(const std::string &more = "") {
         write("key", key);
-        write("berth.conf", "BridgeUser=" + std::to_string(bridge) + "\nKeyFile=" + path("key") + "\nPlaceholderTable=" +
-                                path("placeholders") + "\nNotifySocket=" + path("notify") + "\n" + more);
+        write("berth.conf", "BridgeUser=" + std::to_string(bridge) + "\nKeyFile=" + path("key") +
+                                "\nPlaceholderTable=" + path("placeholders") + "\nNotifySocket=" + path("notify") +
+                                "\n" + more);
         std::uint32_t table[20] = {};
         table[12] = alice;
         table[15] = bob;
@@ -89,7 +90,14 @@ struct Job : job_desc_msg_t {
 };
 
 Ticket ticket_for(std::uint32_t user, std::uint32_t group = 2001) {
-    return {.cluster = "c", .ns = "ns", .kind = "Pod", .name = "p", .uid = "u", .nonce = "0123456789abcdef", .user = user, .group = group};
+    return {.cluster = "c",
+            .ns = "ns",
+            .kind = "Pod",
+            .name = "p",
+            .uid = "u",
+            .nonce = "0123456789abcdef",
+            .user = user,
+            .group = group};
 }
 
 Verdict submit_for(const Site &site, std::uint32_t user, std::uint32_t group = 2001) {
@@ -152,7 +160,8 @@ START_TEST(forged_placeholders_are_refused_whoever_asks) {
         Job comment, blanks, variable, bare_variable;
         ck_assert(!passes(guard_submit(*site.watch, comment.ticket(to_json(ticket_for(alice))), uid)));
         ck_assert(!passes(guard_submit(*site.watch, blanks.ticket(" { \"berth\" : 2 }"), uid)));
-        ck_assert(!passes(guard_submit(*site.watch, variable.variable("SPANK_OTHER=1").variable("SPANK_BERTH=x"), uid)));
+        ck_assert(
+            !passes(guard_submit(*site.watch, variable.variable("SPANK_OTHER=1").variable("SPANK_BERTH=x"), uid)));
         ck_assert(!passes(guard_submit(*site.watch, bare_variable.variable("SPANK_BERTH"), uid)));
         ck_assert_str_eq(variable.variables[1], "SPANK_BERTH=x");
     }
@@ -237,8 +246,8 @@ START_TEST(owner_changes_neither_size_nor_identity) {
     for (const auto &[what, change] : changes) {
         const Verdict verdict = modify(site, alice, "12", change);
         ck_assert_int_eq(verdict.code, ESLURM_ACCESS_DENIED);
-        ck_assert_msg(verdict.message.starts_with("berth: " + std::string(what) + " of job 12 cannot be changed"), "%s: %s", what,
-                      verdict.message.c_str());
+        ck_assert_msg(verdict.message.starts_with("berth: " + std::string(what) + " of job 12 cannot be changed"),
+                      "%s: %s", what, verdict.message.c_str());
         ck_assert(!site.rang());
         ck_assert(passes(modify(site, alice, "14", change)));  // an ordinary job of hers
         ck_assert(!site.rang());
@@ -265,10 +274,11 @@ END_TEST
 START_TEST(placeholders_are_found_in_every_form_of_job_id) {
     const Site site;
     // The last two as slurmctld's own strtol() and its cast to 32 bits understand them.
-    for (const char *id : {"12", "12,14", "14,12", "12_3", "12_[1-4],14", "14_[1-4],12", "14_[1,3-4%2],12_7", "12+0", "012", " 12", "+12",
-                           "\t12", "4294967308"})
+    for (const char *id : {"12", "12,14", "14,12", "12_3", "12_[1-4],14", "14_[1-4],12", "14_[1,3-4%2],12_7", "12+0",
+                           "012", " 12", "+12", "\t12", "4294967308"})
         ck_assert_msg(!passes(modify(site, alice, id, more_tasks)), "%s", id);
-    for (const char *id : {"14", "14_12", "14_[12]", "14_[1,12]", "14+12", "112", "120", "15", "", ",", "x12", "-1", "99999999999999999999"})
+    for (const char *id : {"14", "14_12", "14_[12]", "14_[1,12]", "14+12", "112", "120", "15", "", ",", "x12", "-1",
+                           "99999999999999999999"})
         ck_assert_msg(passes(modify(site, alice, id, more_tasks)), "%s", id);
     ck_assert(!passes(modify(site, bob, "12,15", more_tasks)));
     Job none;
@@ -316,12 +326,11 @@ START_TEST(absent_or_deaf_controller_delays_nothing) {
 END_TEST
 
 int main() {
-    return test::run_suite("guard", {ordinary_job_passes_untouched, placeholder_of_the_bridge_goes_to_its_tenant_sealed,
-                                     forged_placeholders_are_refused_whoever_asks, nobody_is_the_bridge_without_rules,
-                                     tenants_outside_the_rules_are_refused, placeholder_out_of_shape_is_refused_and_left_alone,
-                                     owner_changes_neither_size_nor_identity,
-                                     owner_may_change_the_rest_and_the_controller_hears_of_it,
-                                     placeholders_are_found_in_every_form_of_job_id, sluid_is_no_way_around,
-                                     tickets_are_written_and_overwritten_by_the_bridge_alone,
-                                     absent_or_deaf_controller_delays_nothing});
+    return test::run_suite(
+        "guard", {ordinary_job_passes_untouched, placeholder_of_the_bridge_goes_to_its_tenant_sealed,
+                  forged_placeholders_are_refused_whoever_asks, nobody_is_the_bridge_without_rules,
+                  tenants_outside_the_rules_are_refused, placeholder_out_of_shape_is_refused_and_left_alone,
+                  owner_changes_neither_size_nor_identity, owner_may_change_the_rest_and_the_controller_hears_of_it,
+                  placeholders_are_found_in_every_form_of_job_id, sluid_is_no_way_around,
+                  tickets_are_written_and_overwritten_by_the_bridge_alone, absent_or_deaf_controller_delays_nothing});
 }

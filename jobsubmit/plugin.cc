@@ -84,7 +84,8 @@ extern "C" {
 }
 
 #ifdef BERTH_JOB_MODIFY_HAS_MESSAGE
-[[gnu::visibility("default")]] int job_modify(job_desc_msg_t *change, void *, std::uint32_t submit_uid, char **message) noexcept {
+[[gnu::visibility("default")]] int job_modify(job_desc_msg_t *change, void *, std::uint32_t submit_uid,
+                                              char **message) noexcept {
 #else
 [[gnu::visibility("default")]] int job_modify(job_desc_msg_t *change, void *, std::uint32_t submit_uid) noexcept {
     char **message = nullptr;  // slurmctld's log is the only place this version has for it

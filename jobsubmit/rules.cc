@@ -145,7 +145,8 @@ bool may_be_tenant(const Rules &rules, std::uint32_t uid, std::uint32_t gid, std
         why = "a placeholder never belongs to user or group 0";
         return false;
     }
-    // (uid_t)-1, NO_VAL and SLURM_AUTH_NOBODY: Slurm reads each as "not given" somewhere, and would put the bridge in its place.
+    // (uid_t)-1, NO_VAL and SLURM_AUTH_NOBODY: Slurm reads each as "not given" somewhere, and would put the bridge in
+    // its place.
     for (const std::uint32_t nobody : {0xffffffffU, 0xfffffffeU, 99U})
         if (uid == nobody || gid == nobody) {
             why = "user and group " + std::to_string(nobody) + " mean nobody to Slurm";

@@ -29,7 +29,8 @@ struct Rules {
 using UserLookup = std::optional<std::uint32_t> (*)(const std::string &user);
 std::optional<std::uint32_t> system_user(const std::string &user);
 
-// Nothing, with "FILE:LINE: what is wrong" in `why`, for any mistake: unknown key, doubled key, bad value, unknown user.
+// Nothing, with "FILE:LINE: what is wrong" in `why`, for any mistake: unknown key, doubled key, bad value, unknown
+// user.
 std::optional<Rules> parse_rules(std::string_view text, const std::string &file, UserLookup users, std::string &why);
 
 // Whether the rules let this user be a tenant; says why not. Never 0, nor the numbers that mean "nobody" to Slurm.

@@ -48,8 +48,9 @@ START_TEST(bridge_user_is_all_that_must_be_said) {
     ck_assert_text(rules->key_file, "/etc/berth/key");
     ck_assert_text(rules->notify_socket, "/run/berth/notify.sock");
     ck_assert_text(rules->placeholder_table, "/run/berth/placeholders");
-    ck_assert_text(refusal("# nothing\n"),
-                   "berth.conf: BridgeUser is missing: name the user that berthd --controller runs as (SlurmUser or root)");
+    ck_assert_text(
+        refusal("# nothing\n"),
+        "berth.conf: BridgeUser is missing: name the user that berthd --controller runs as (SlurmUser or root)");
     refusal("");
     refusal("MinUid=5\n");
 }
@@ -76,10 +77,12 @@ END_TEST
 START_TEST(every_mistake_names_its_line) {
     ck_assert_text(refusal("BridgeUser=slurm\n\nnonsense\n"), "berth.conf:3: not a Key=Value line");
     ck_assert_text(refusal("BridgeUser=slurm\nMinUid=-1\n"), "berth.conf:2: MinUid must be a whole number above 0");
-    ck_assert_text(refusal("BridgeUser=nobody-here\n"), "berth.conf:1: BridgeUser: this host knows no user \"nobody-here\"");
+    ck_assert_text(refusal("BridgeUser=nobody-here\n"),
+                   "berth.conf:1: BridgeUser: this host knows no user \"nobody-here\"");
     ck_assert_text(refusal("BridgeUser=slurm\nKeyFile=key\n"), "berth.conf:2: KeyFile must be an absolute path");
     ck_assert_text(refusal("BridgeUser=slurm\nbridgeuser=slurm\n"), "berth.conf:2: bridgeuser stands twice");
-    ck_assert(refusal("BridgeUser=slurm\nBridgeUsers=x\n").starts_with("berth.conf:2: unknown key \"BridgeUsers\"; known are "));
+    ck_assert(refusal("BridgeUser=slurm\nBridgeUsers=x\n")
+                  .starts_with("berth.conf:2: unknown key \"BridgeUsers\"; known are "));
     ck_assert(refusal("BridgeUser=slurm\n=x\n").starts_with("berth.conf:2: unknown key \"\""));
 }
 END_TEST
@@ -131,7 +134,8 @@ START_TEST(nobody_is_never_a_tenant) {
 END_TEST
 
 START_TEST(tenants_begin_at_min_uid_and_are_among_allow_users) {
-    const auto open = parse("BridgeUser=slurm\n"), closed = parse("BridgeUser=slurm\nAllowUsers=alice,bob\nMinUid=1002\n");
+    const auto open = parse("BridgeUser=slurm\n"),
+               closed = parse("BridgeUser=slurm\nAllowUsers=alice,bob\nMinUid=1002\n");
     ck_assert(!tenant(*open, 999));
     ck_assert(tenant(*open, 1000));
     ck_assert(tenant(*open, 64030));
@@ -160,9 +164,9 @@ START_TEST(damaged_files_are_refused_with_a_reason_or_name_a_bridge) {
 END_TEST
 
 int main() {
-    return test::run_suite("rules", {bridge_user_is_all_that_must_be_said, keys_are_read_in_any_case_with_comments_and_blanks,
-                                     every_mistake_names_its_line, values_that_say_nothing_are_mistakes,
-                                     users_are_found_by_name_or_number, root_is_never_a_tenant, nobody_is_never_a_tenant,
-                                     tenants_begin_at_min_uid_and_are_among_allow_users,
-                                     damaged_files_are_refused_with_a_reason_or_name_a_bridge});
+    return test::run_suite(
+        "rules", {bridge_user_is_all_that_must_be_said, keys_are_read_in_any_case_with_comments_and_blanks,
+                  every_mistake_names_its_line, values_that_say_nothing_are_mistakes, users_are_found_by_name_or_number,
+                  root_is_never_a_tenant, nobody_is_never_a_tenant, tenants_begin_at_min_uid_and_are_among_allow_users,
+                  damaged_files_are_refused_with_a_reason_or_name_a_bridge});
 }

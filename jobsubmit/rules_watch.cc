@@ -181,7 +181,9 @@ void RulesWatch::follow() {
         if (const auto rules = current())
             paths.push_back(rules->placeholder_table);
         const bool all = files.follow(paths);
-        const auto time = files.fresh() ? std::chrono::milliseconds(0) : all ? look_anyway_ : std::min(retry, look_anyway_);
+        const auto time = files.fresh() ? std::chrono::milliseconds(0)
+                          : all         ? look_anyway_
+                                        : std::min(retry, look_anyway_);
         bool changes = false, more = false;
         if (wait_for(stop_fd_, files.fd(), time, changes) || (changes && wait_for(stop_fd_, -1, settle, more)))
             return;
@@ -189,7 +191,8 @@ void RulesWatch::follow() {
         // After a mistake also without a change: a user directory that was away may be back.
         if (changed.count(conf_path_) != 0 || changed.count(key_path_) != 0 || !last_complaint_.empty())
             load_rules();
-        if (const auto rules = current(); rules && (rules->placeholder_table != table_path_ || changed.count(rules->placeholder_table) != 0))
+        if (const auto rules = current();
+            rules && (rules->placeholder_table != table_path_ || changed.count(rules->placeholder_table) != 0))
             load_table();
     }
 }

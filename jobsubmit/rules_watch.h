@@ -1,7 +1,7 @@
-// RulesWatch: keeps Rules current without a restart of slurmctld and without any file access under its locks. A thread of
-// its own follows berth.conf, the key and the placeholder table by inotify; a mistake is logged once and the old rules
-// stay. current() and table() may be called from any thread and take no lock that anybody holds while reading a file;
-// owner_of() is one pread() from tmpfs.
+// RulesWatch: keeps Rules current without a restart of slurmctld and without any file access under its locks. A thread
+// of its own follows berth.conf, the key and the placeholder table by inotify; a mistake is logged once and the old
+// rules stay. current() and table() may be called from any thread and take no lock that anybody holds while reading a
+// file; owner_of() is one pread() from tmpfs.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ class TableFile {
 
 class RulesWatch {
   public:
-    // Reads all once before it returns. `look_anyway`: how often files are compared where inotify is blind (a shared file
-    // system written to by another host, a symlink's target).
+    // Reads all once before it returns. `look_anyway`: how often files are compared where inotify is blind (a shared
+    // file system written to by another host, a symlink's target).
     explicit RulesWatch(std::string conf_path, std::chrono::milliseconds look_anyway = std::chrono::seconds(30));
     ~RulesWatch();
     RulesWatch(const RulesWatch &) = delete;

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <mutex>
 
+#include "jobsubmit/file_watch.h"
 #include "test/unit/scratch.h"
 #include "test/unit/suite.h"
 
@@ -71,7 +72,9 @@ struct Site : Scratch {
 };
 
 std::uint32_t min_uid(const RulesWatch &watch) { return watch.current() ? watch.current()->min_uid : 0; }
-std::uint32_t owner(const RulesWatch &watch, std::uint32_t job) { return watch.table() ? watch.table()->owner_of(job) : 0; }
+std::uint32_t owner(const RulesWatch &watch, std::uint32_t job) {
+    return watch.table() ? watch.table()->owner_of(job) : 0;
+}
 
 }  // namespace
 
@@ -216,7 +219,8 @@ START_TEST(another_table_in_berth_conf_takes_the_place_of_the_old) {
     site.write("placeholders", site.table(12, 1001));
     const RulesWatch watch(site.path("berth.conf"), never);
     ck_assert_uint_eq(owner(watch, 12), 1001);
-    site.replace("berth.conf", site.bridge + "KeyFile=" + site.path("key") + "\nPlaceholderTable=" + site.path("other"));
+    site.replace("berth.conf",
+                 site.bridge + "KeyFile=" + site.path("key") + "\nPlaceholderTable=" + site.path("other"));
     ck_assert(wait_until([&] { return watch.table() == nullptr; }));
     site.replace("other", site.table(12, 1002));
     ck_assert(wait_until([&] { return owner(watch, 12) == 1002; }));
@@ -262,16 +266,37 @@ START_TEST(burst_of_changes_ends_with_the_last) {
     const RulesWatch watch(site.path("berth.conf"), never);
     std::atomic<bool> stop{false};
     std::thread reader([&] {
-        while (!stop)
+        while (!stop) {
             ck_assert(watch.current() != nullptr);
+            std::this_thread::yield();
+        }
     });
-    for (int i = 0; i < 20000; ++i)  // more than inotify's queue holds: 16,384 by default
+    for (int i = 0; i < 1000; ++i)
         site.replace("berth.conf", site.rules("MinUid=" + std::to_string(1000 + i)));
     site.replace("berth.conf", site.rules("MinUid=77"));
     ck_assert(wait_until([&] { return min_uid(watch) == 77; }));
     stop = true;
     reader.join();
     ck_assert_uint_eq(complaints, 0);
+}
+END_TEST
+
+START_TEST(lost_events_make_all_files_worth_a_look) {
+    const Site site;
+    const std::string conf = site.write("berth.conf", ""), other = site.write("other", ""),
+                      another = site.write("another", "");
+    FileWatch files;
+    ck_assert(files.follow({conf}));
+    ck_assert(files.take() == std::set<std::string>{conf});
+    ck_assert(files.take().empty());
+    long queue = 16384;
+    std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> queue;
+    for (long i = 0; i <= queue; ++i)
+        chmod((i % 2 == 0 ? other : another).c_str(), 0600);
+    ck_assert(files.take() == std::set<std::string>{conf});
+    ck_assert(files.follow({conf}));  // and all is as before
+    ck_assert(files.take() == std::set<std::string>{conf});
+    ck_assert(files.take().empty());
 }
 END_TEST
 
@@ -306,7 +331,8 @@ int main() {
          key_that_comes_after_the_rules_is_found, table_may_appear_later_and_be_replaced,
          table_that_its_writer_keeps_open_is_seen_and_read_live, table_of_a_stranger_is_ignored,
          another_table_in_berth_conf_takes_the_place_of_the_old, directory_removed_or_moved_and_made_anew_is_followed,
-         change_behind_a_symlink_is_seen_by_the_slow_look, burst_of_changes_ends_with_the_last, nothing_new_is_not_logged,
+         change_behind_a_symlink_is_seen_by_the_slow_look, burst_of_changes_ends_with_the_last,
+         lost_events_make_all_files_worth_a_look, nothing_new_is_not_logged,
          watches_come_and_go_without_waiting},
         60);
 }

@@ -4,9 +4,9 @@
 //     berth 1 VERB\n
 //     key=value\n ...
 //
-// Verb and keys are [a-z_]{1,64}, each key at most once; values are free of newline and NUL; the whole is at most max_message bytes. An
-// unknown key is kept and ignored, so that one version can talk to the next; another version number is refused.
-// Pure functions, safe in any thread.
+// Verb and keys are [a-z_]{1,64}, each key at most once; values are free of newline and NUL; the whole is at most
+// max_message bytes. An unknown key is kept and ignored, so that one version can talk to the next; another version
+// number is refused. Pure functions, safe in any thread.
 #pragma once
 
 #include <cstddef>

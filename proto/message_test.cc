@@ -66,8 +66,9 @@ START_TEST(unknown_verbs_and_keys_are_kept) {
 END_TEST
 
 START_TEST(other_versions_are_refused) {
-    for (const char *text : {"berth 2 check\n", "berth 10 check\n", "berth check\n", "Berth 1 check\n", " berth 1 check\n",
-                             "berth 1\tcheck\n", "GET / HTTP/1.1\r\n\r\n", "", "\n", "berth 1", "berth 1 "})
+    for (const char *text :
+         {"berth 2 check\n", "berth 10 check\n", "berth check\n", "Berth 1 check\n", " berth 1 check\n",
+          "berth 1\tcheck\n", "GET / HTTP/1.1\r\n\r\n", "", "\n", "berth 1", "berth 1 "})
         ck_assert_msg(!refusal(text).empty(), "%s", text);
 }
 END_TEST
@@ -77,8 +78,8 @@ START_TEST(broken_messages_are_refused) {
     for (const std::string_view text :
          {"berth 1 \n"sv, "berth 1 Check\n"sv, "berth 1 check now\n"sv, "berth 1 check\r\n"sv, "berth 1 check\n\n"sv,
           "berth 1 check\njob\n"sv, "berth 1 check\n=1\n"sv, "berth 1 check\nJob=1\n"sv, "berth 1 check\njob =1\n"sv,
-          "berth 1 check\n job=1\n"sv, "berth 1 check\nj0b=1\n"sv, "berth 1 check\njob=1\0\n"sv, "berth 1 check\n\0=1\n"sv,
-          "berth 1 ch\0eck\n"sv, "berth 1 check\0\n"sv})
+          "berth 1 check\n job=1\n"sv, "berth 1 check\nj0b=1\n"sv, "berth 1 check\njob=1\0\n"sv,
+          "berth 1 check\n\0=1\n"sv, "berth 1 ch\0eck\n"sv, "berth 1 check\0\n"sv})
         refusal(text);
 }
 END_TEST
@@ -168,10 +169,11 @@ START_TEST(damaged_messages_are_refused_or_written_back_alike) {
 END_TEST
 
 int main() {
-    return test::run_suite("message", {message_is_plain_text_with_a_version, message_comes_back_as_it_went,
-                                       values_may_hold_anything_but_newline_and_nul, unknown_verbs_and_keys_are_kept,
-                                       other_versions_are_refused, broken_messages_are_refused,
-                                       every_cut_off_message_is_refused, key_that_stands_twice_is_refused,
-                                       message_over_32_kib_is_refused, what_cannot_be_read_is_not_written,
-                                       numbers_are_whole_and_plain, damaged_messages_are_refused_or_written_back_alike});
+    return test::run_suite(
+        "message",
+        {message_is_plain_text_with_a_version, message_comes_back_as_it_went,
+         values_may_hold_anything_but_newline_and_nul, unknown_verbs_and_keys_are_kept, other_versions_are_refused,
+         broken_messages_are_refused, every_cut_off_message_is_refused, key_that_stands_twice_is_refused,
+         message_over_32_kib_is_refused, what_cannot_be_read_is_not_written, numbers_are_whole_and_plain,
+         damaged_messages_are_refused_or_written_back_alike});
 }

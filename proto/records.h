@@ -1,13 +1,13 @@
-// RunDir: the small files by which plugin and agent on one node remember what must survive either of them. Root's own, on
-// tmpfs. Each file is one encoded Message, written whole (temporary name, then rename).
+// RunDir: the small files by which plugin and agent on one node remember what must survive either of them. Root's own,
+// on tmpfs. Each file is one encoded Message, written whole (temporary name, then rename).
 //
 //   jobs/JOB.NONCE    a placeholder allocated here; written by the prolog, removed when its end is settled
 //   ended/JOB.NONCE   its end was seen; written by the epilog before anything else, kept for a day: never bind after it
 //   held/PODUID       a pod that is or may be bound here and is not proven gone; written by the agent before it binds
 //   agent.sock        where the agent listens
 //
-// The order of writes is the protocol: the agent writes held/ and then looks for ended/; the epilog writes ended/ and then
-// looks for held/. Whoever comes second sees the other.
+// The order of writes is the protocol: the agent writes held/ and then looks for ended/; the epilog writes ended/ and
+// then looks for held/. Whoever comes second sees the other.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class RunDir {
     static std::string expand(std::string_view pattern, std::string_view node);  // "%n" -> node name
     static std::string job_name(std::uint32_t job, std::string_view nonce);      // "12.0123456789abcdef"
 
-    // Creates what is missing: the directory 0755, because slurmctld looks for the controller's files there, and those of
-    // the records 0700. Refuses one that is no directory, or that others than its owner may write to.
+    // Creates what is missing: the directory 0755, because slurmctld looks for the controller's files there, and those
+    // of the records 0700. Refuses one that is no directory, or that others than its owner may write to.
     bool make(std::string &why) const;
     bool made() const;  // whether make() was here before
     std::string socket_path() const { return root_ + "/agent.sock"; }

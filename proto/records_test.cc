@@ -22,7 +22,9 @@ struct Run : Scratch {
     Run() { ck_assert_msg(dir.make(why), "%s", why.c_str()); }
 
     using Scratch::write;
-    bool write(RunDir::Kind kind, const std::string &name) { return dir.write(kind, name, Message{"x", {}}.set("name", name), why); }
+    bool write(RunDir::Kind kind, const std::string &name) {
+        return dir.write(kind, name, Message{"x", {}}.set("name", name), why);
+    }
     std::vector<std::string> names(RunDir::Kind kind) const {
         std::vector<std::string> found;
         ck_assert(dir.list(kind, found));
@@ -99,8 +101,8 @@ START_TEST(names_that_could_lead_elsewhere_are_refused) {
     using namespace std::string_literals;
     Run run;
     run.write(RunDir::jobs, "12.aa");
-    for (const std::string &name : {""s, "."s, ".."s, "../jobs/12.aa"s, "/etc/passwd"s, "a/b"s, ".hidden"s, "a b"s, "a\nb"s, "a\0b"s,
-                                    "a_b"s, "a%n"s, std::string(129, 'a')}) {
+    for (const std::string &name : {""s, "."s, ".."s, "../jobs/12.aa"s, "/etc/passwd"s, "a/b"s, ".hidden"s, "a b"s,
+                                    "a\nb"s, "a\0b"s, "a_b"s, "a%n"s, std::string(129, 'a')}) {
         ck_assert_msg(!run.write(RunDir::held, name), "%s", name.c_str());
         ck_assert(!run.why.empty());
         ck_assert(!run.dir.exists(RunDir::held, name));
@@ -173,7 +175,8 @@ START_TEST(records_are_replaced_whole) {
     std::thread writer([&] {
         std::string why;
         for (int i = 0; !stop; ++i)
-            run.dir.write(RunDir::held, "uid", Message{i % 2 == 0 ? "b" : "a", {}}.set("text", i % 2 == 0 ? "" : long_text), why);
+            run.dir.write(RunDir::held, "uid",
+                          Message{i % 2 == 0 ? "b" : "a", {}}.set("text", i % 2 == 0 ? "" : long_text), why);
     });
     bool seen_a = false, seen_b = false, whole = true;
     for (int i = 0; i < 200000 && whole && (i < 2000 || !seen_a || !seen_b); ++i) {
@@ -204,10 +207,11 @@ START_TEST(age_counts_from_the_last_write) {
 END_TEST
 
 int main() {
-    return test::run_suite("records", {node_name_replaces_every_percent_n, directory_is_made_with_its_parents_and_records_are_private,
-                                       unsafe_directories_are_refused, record_comes_back_as_it_went_and_only_in_its_kind,
-                                       names_that_could_lead_elsewhere_are_refused, list_names_records_and_nothing_else,
-                                       absent_directory_is_an_empty_one_and_an_unreadable_one_is_not,
-                                       record_that_cannot_be_written_leaves_nothing, broken_or_foreign_files_are_no_records,
-                                       records_are_replaced_whole, age_counts_from_the_last_write});
+    return test::run_suite(
+        "records",
+        {node_name_replaces_every_percent_n, directory_is_made_with_its_parents_and_records_are_private,
+         unsafe_directories_are_refused, record_comes_back_as_it_went_and_only_in_its_kind,
+         names_that_could_lead_elsewhere_are_refused, list_names_records_and_nothing_else,
+         absent_directory_is_an_empty_one_and_an_unreadable_one_is_not, record_that_cannot_be_written_leaves_nothing,
+         broken_or_foreign_files_are_no_records, records_are_replaced_whole, age_counts_from_the_last_write});
 }

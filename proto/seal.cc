@@ -20,8 +20,8 @@ constexpr std::size_t min_key = 32, max_key = 4096;
 std::string hmac_hex(std::string_view key, std::string_view text) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int length = 0;
-    if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char *>(text.data()),
-             text.size(), digest, &length) == nullptr)
+    if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+             reinterpret_cast<const unsigned char *>(text.data()), text.size(), digest, &length) == nullptr)
         return {};
     static constexpr char hex[] = "0123456789abcdef";
     std::string out;

@@ -32,7 +32,8 @@ START_TEST(seal_is_hmac_sha256_in_hex_then_dot_then_text) {
 END_TEST
 
 START_TEST(sealed_text_comes_back) {
-    for (const std::string &text : {std::string(), std::string("x"), std::string("a.b\n\0c", 6), std::string(100000, 'z')}) {
+    for (const std::string &text :
+         {std::string(), std::string("x"), std::string("a.b\n\0c", 6), std::string(100000, 'z')}) {
         const std::string sealed = seal(key_a, text);
         const auto opened = open_seal(key_a, sealed);
         ck_assert(opened.has_value());
@@ -143,8 +144,9 @@ START_TEST(key_must_be_a_plain_file_under_its_own_name) {
 END_TEST
 
 int main() {
-    return test::run_suite("seal", {seal_is_hmac_sha256_in_hex_then_dot_then_text, sealed_text_comes_back, another_key_does_not_open,
-                                    every_changed_byte_breaks_the_seal, forged_seals_do_not_open, random_text_never_opens,
-                                    key_has_32_to_4096_bytes_without_its_line_end, key_that_others_can_read_or_write_is_refused,
-                                    key_of_a_stranger_is_refused, key_must_be_a_plain_file_under_its_own_name});
+    return test::run_suite(
+        "seal", {seal_is_hmac_sha256_in_hex_then_dot_then_text, sealed_text_comes_back, another_key_does_not_open,
+                 every_changed_byte_breaks_the_seal, forged_seals_do_not_open, random_text_never_opens,
+                 key_has_32_to_4096_bytes_without_its_line_end, key_that_others_can_read_or_write_is_refused,
+                 key_of_a_stranger_is_refused, key_must_be_a_plain_file_under_its_own_name});
 }

@@ -60,11 +60,11 @@ bool looks_like_ticket(std::string_view text) {
 
 std::string to_json(const Ticket &t) {
     const std::unique_ptr<json_t, Free> object(
-        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "berth", 1, "cluster", t.cluster.c_str(),
-                  "ns", t.ns.c_str(), "kind", t.kind.c_str(), "name", t.name.c_str(), "uid", t.uid.c_str(), "nonce",
-                  t.nonce.c_str(), "user", static_cast<json_int_t>(t.user), "group", static_cast<json_int_t>(t.group),
-                  "size", static_cast<json_int_t>(t.size), "cpus", static_cast<json_int_t>(t.cpus), "memory",
-                  static_cast<json_int_t>(t.memory_mib)));
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "berth", 1, "cluster",
+                  t.cluster.c_str(), "ns", t.ns.c_str(), "kind", t.kind.c_str(), "name", t.name.c_str(), "uid",
+                  t.uid.c_str(), "nonce", t.nonce.c_str(), "user", static_cast<json_int_t>(t.user), "group",
+                  static_cast<json_int_t>(t.group), "size", static_cast<json_int_t>(t.size), "cpus",
+                  static_cast<json_int_t>(t.cpus), "memory", static_cast<json_int_t>(t.memory_mib)));
     if (!object || t.memory_mib > static_cast<std::uint64_t>(std::numeric_limits<json_int_t>::max()))
         return {};
     const std::unique_ptr<char, Free> text(json_dumps(object.get(), JSON_COMPACT | JSON_PRESERVE_ORDER));

@@ -10,8 +10,17 @@ using namespace berth;
 namespace {
 
 Ticket sample() {
-    return {.cluster = "green", .ns = "team-a", .kind = "Pod", .name = "train-0", .uid = "5b2f-11", .nonce = "0123456789abcdef",
-            .user = 1001, .group = 2002, .size = 1, .cpus = 4, .memory_mib = 2048};
+    return {.cluster = "green",
+            .ns = "team-a",
+            .kind = "Pod",
+            .name = "train-0",
+            .uid = "5b2f-11",
+            .nonce = "0123456789abcdef",
+            .user = 1001,
+            .group = 2002,
+            .size = 1,
+            .cpus = 4,
+            .memory_mib = 2048};
 }
 
 const std::string sample_json =
@@ -85,7 +94,8 @@ START_TEST(missing_or_wrong_members_are_refused_by_name) {
         check(member, {"\"\"", "null", "[]", "{}", "true", "1"});
     for (const char *member : {"user", "group", "size", "cpus", "memory"})
         check(member, {"\"1\"", "null", "[]", "{}", "true", "-1", "1.5", "1.0"});
-    for (const char *nonce : {"\"0123456789abcde\"", "\"0123456789abcdef0\"", "\"0123456789ABCDEF\"", "\"0123456789abcde/\""})
+    for (const char *nonce :
+         {"\"0123456789abcde\"", "\"0123456789abcdef0\"", "\"0123456789ABCDEF\"", "\"0123456789abcde/\""})
         refusal(with("nonce", nonce));
     refusal(with("size", "0"));
     refusal(with("user", "4294967296"));
@@ -132,12 +142,12 @@ START_TEST(text_that_is_not_utf_8_is_not_written) {
 END_TEST
 
 START_TEST(blanks_do_not_hide_a_claim) {
-    for (const char *claim : {"{\"berth\":", "{\"berth\":1}", "{\"berth\":2,", " {\"berth\":1", "\n\t\r {\n\"berth\"\t:\r1", "{ \"berth\" : ",
-                              "{\"berth\":\"nonsense"})
+    for (const char *claim : {"{\"berth\":", "{\"berth\":1}", "{\"berth\":2,", " {\"berth\":1",
+                              "\n\t\r {\n\"berth\"\t:\r1", "{ \"berth\" : ", "{\"berth\":\"nonsense"})
         ck_assert_msg(looks_like_ticket(claim), "%s", claim);
     ck_assert(looks_like_ticket(std::string(100000, ' ') + sample_json));
-    for (const char *text : {"", " ", "{", "{\"berth\"", "{\"berth\"}", "berth", "{\"birth\":1}", "{\"Berth\":1}", "x{\"berth\":1}",
-                             "{'berth':1}", "{\"berthing\":1}", "a note by an admin"})
+    for (const char *text : {"", " ", "{", "{\"berth\"", "{\"berth\"}", "berth", "{\"birth\":1}", "{\"Berth\":1}",
+                             "x{\"berth\":1}", "{'berth':1}", "{\"berthing\":1}", "a note by an admin"})
         ck_assert_msg(!looks_like_ticket(text), "%s", text);
 }
 END_TEST
@@ -189,9 +199,10 @@ START_TEST(damaged_tickets_are_refused_or_stay_what_they_say) {
 END_TEST
 
 int main() {
-    return test::run_suite("ticket", {ticket_is_written_as_documented, ticket_comes_back_as_it_went, unknown_members_are_ignored,
-                                      other_versions_are_refused, missing_or_wrong_members_are_refused_by_name,
-                                      doubled_members_and_trailing_text_are_refused, long_tickets_are_refused_and_not_written,
-                                      text_that_is_not_utf_8_is_not_written, blanks_do_not_hide_a_claim,
-                                      no_ticket_escapes_the_cheap_look, damaged_tickets_are_refused_or_stay_what_they_say});
+    return test::run_suite(
+        "ticket", {ticket_is_written_as_documented, ticket_comes_back_as_it_went, unknown_members_are_ignored,
+                   other_versions_are_refused, missing_or_wrong_members_are_refused_by_name,
+                   doubled_members_and_trailing_text_are_refused, long_tickets_are_refused_and_not_written,
+                   text_that_is_not_utf_8_is_not_written, blanks_do_not_hide_a_claim, no_ticket_escapes_the_cheap_look,
+                   damaged_tickets_are_refused_or_stay_what_they_say});
 }

@@ -1,5 +1,5 @@
-// Prolog, epilog, gate and step against a run directory of the test's own, an agent that is a bare socket, and a slurmctld
-// that is a table.
+// Prolog, epilog, gate and step against a run directory of the test's own, an agent that is a bare socket, and a
+// slurmctld that is a table.
 #include "spank/hooks.h"
 
 #include <sys/socket.h>
@@ -101,7 +101,14 @@ constexpr std::uint32_t alice = 1001;
 const std::string nonce = "0123456789abcdef", other_nonce = "fedcba9876543210";
 
 std::string ticket_json(const std::string &with_nonce = nonce) {
-    return to_json({.cluster = "c", .ns = "ns", .kind = "Pod", .name = "p", .uid = "u", .nonce = with_nonce, .user = alice, .group = 2001});
+    return to_json({.cluster = "c",
+                    .ns = "ns",
+                    .kind = "Pod",
+                    .name = "p",
+                    .uid = "u",
+                    .nonce = with_nonce,
+                    .user = alice,
+                    .group = 2001});
 }
 
 struct Node : Scratch {
@@ -207,7 +214,8 @@ START_TEST(prolog_records_and_then_tells_the_agent) {
     for (const Message &message : {heard, *record}) {
         ck_assert_text(message.verb, "allocated");
         ck_assert(message.number("job") == 12 && message.number("user") == alice);
-        ck_assert(message.get("node") == "n1" && message.get("nodelist") == "n[1-2]" && message.get("cpus_per_node") == "4(x2)");
+        ck_assert(message.get("node") == "n1" && message.get("nodelist") == "n[1-2]" &&
+                  message.get("cpus_per_node") == "4(x2)");
         ck_assert(open_seal(node.key, message.get("ticket")) == ticket_json());
     }
 }
@@ -233,7 +241,8 @@ START_TEST(unsealed_or_foreign_tickets_get_no_pod) {
         log_lines.clear();
         ck_assert_int_eq(on_prolog(node.options, node.here), 0);
         ck_assert_int_eq(on_epilog(node.options, node.here), 0);
-        ck_assert(std::filesystem::is_empty(node.path("run/jobs")) && std::filesystem::is_empty(node.path("run/ended")));
+        ck_assert(std::filesystem::is_empty(node.path("run/jobs")) &&
+                  std::filesystem::is_empty(node.path("run/ended")));
         ck_assert_uint_eq(log_lines.size(), 2);
     };
     refused("unsealed");
@@ -319,7 +328,8 @@ START_TEST(hold_is_bounded_and_the_reason_names_the_pod) {
     node.options.hold = std::chrono::seconds(1);
     ck_assert_int_eq(on_epilog(node.options, node.here), 0);
     ck_assert_uint_eq(drains.size(), 1);
-    ck_assert_msg(drains[0].starts_with("n1: berth: pod ns/p of job 12 is not proven gone after 1 s"), "%s", drains[0].c_str());
+    ck_assert_msg(drains[0].starts_with("n1: berth: pod ns/p of job 12 is not proven gone after 1 s"), "%s",
+                  drains[0].c_str());
 }
 END_TEST
 
@@ -351,13 +361,13 @@ END_TEST
 START_TEST(gate_keeps_jobs_out_until_the_pod_is_gone) {
     Node node;
     const std::function<void()> ways[] = {
-        [] {},                                                                                                  // unknown
-        [&] { node.slurmctld_knows(7, JOB_RUNNING, ticket_json(other_nonce)); },                                // id used again
-        [&] { node.slurmctld_knows(7, JOB_RUNNING, "a note"); },                                                // by an ordinary job
-        [&] { node.slurmctld_knows(7, JOB_COMPLETE | JOB_COMPLETING, ticket_json()); },                         // ended
+        [] {},                                                                           // unknown
+        [&] { node.slurmctld_knows(7, JOB_RUNNING, ticket_json(other_nonce)); },         // id used again
+        [&] { node.slurmctld_knows(7, JOB_RUNNING, "a note"); },                         // by an ordinary job
+        [&] { node.slurmctld_knows(7, JOB_COMPLETE | JOB_COMPLETING, ticket_json()); },  // ended
         [&] { node.slurmctld_knows(7, JOB_RUNNING | JOB_COMPLETING, ticket_json()); },
-        [&] { slurmctld_away = true; },                                                                         // cannot be asked
-        [&] {  // alive in slurmctld's eyes, but its epilog was here
+        [&] { slurmctld_away = true; },  // cannot be asked
+        [&] {                            // alive in slurmctld's eyes, but its epilog was here
             slurmctld_away = false;
             node.slurmctld_knows(7, JOB_RUNNING, ticket_json());
             ck_assert(node.run_dir.write(RunDir::ended, RunDir::job_name(7, nonce), Message{"ended", {}}, node.why));
@@ -403,12 +413,14 @@ START_TEST(no_step_runs_inside_a_placeholder) {
 }
 END_TEST
 
-// slurmctld lost job 12 and gave its id to the next placeholder; the lost one is ended here with the next one's variables.
+// slurmctld lost job 12 and gave its id to the next placeholder; the lost one is ended here with the next one's
+// variables.
 START_TEST(placeholder_that_has_not_begun_is_not_marked_as_ended) {
     for (const std::uint32_t state : {JOB_PENDING, JOB_RUNNING}) {
         Node node;
         node.sealed();
-        ck_assert(node.run_dir.write(RunDir::jobs, RunDir::job_name(12, other_nonce), Message{"allocated", {}}, node.why));
+        ck_assert(
+            node.run_dir.write(RunDir::jobs, RunDir::job_name(12, other_nonce), Message{"allocated", {}}, node.why));
         node.slurmctld_knows(12, state, ticket_json());
         Agent agent(node);
         ck_assert_int_eq(on_epilog(node.options, node.here), 0);
@@ -433,11 +445,12 @@ END_TEST
 
 int main() {
     return test::run_suite(
-        "hooks", {ordinary_job_leaves_no_trace, prolog_records_and_then_tells_the_agent, prolog_does_not_need_the_agent,
-                  unsealed_or_foreign_tickets_get_no_pod, epilog_marks_the_end_and_returns_when_nothing_is_held,
-                  epilog_holds_until_the_record_is_gone_whatever_it_is_told, epilog_finds_an_agent_that_comes_late,
-                  pod_that_cannot_be_killed_drains_the_node_at_once, hold_is_bounded_and_the_reason_names_the_pod,
-                  record_of_another_version_is_held_too, gate_lets_jobs_pass_beside_live_placeholders,
-                  gate_keeps_jobs_out_until_the_pod_is_gone, gate_is_bounded_and_then_drains, no_step_runs_inside_a_placeholder,
-                  placeholder_that_has_not_begun_is_not_marked_as_ended, epilog_of_a_lost_placeholder_nudges_the_agent});
+        "hooks",
+        {ordinary_job_leaves_no_trace, prolog_records_and_then_tells_the_agent, prolog_does_not_need_the_agent,
+         unsealed_or_foreign_tickets_get_no_pod, epilog_marks_the_end_and_returns_when_nothing_is_held,
+         epilog_holds_until_the_record_is_gone_whatever_it_is_told, epilog_finds_an_agent_that_comes_late,
+         pod_that_cannot_be_killed_drains_the_node_at_once, hold_is_bounded_and_the_reason_names_the_pod,
+         record_of_another_version_is_held_too, gate_lets_jobs_pass_beside_live_placeholders,
+         gate_keeps_jobs_out_until_the_pod_is_gone, gate_is_bounded_and_then_drains, no_step_runs_inside_a_placeholder,
+         placeholder_that_has_not_begun_is_not_marked_as_ended, epilog_of_a_lost_placeholder_nudges_the_agent});
 }

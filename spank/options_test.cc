@@ -57,15 +57,17 @@ START_TEST(arguments_are_taken_in_any_order) {
 END_TEST
 
 START_TEST(wrong_arguments_are_named_and_their_defaults_stay) {
-    for (const char *wrong : {"run_dir=run", "run_dir=", "run_dir", "key=key", "key=", "hold=0", "hold=-1", "hold=86401", "hold=1s", "hold= 1",
-                              "hold=", "hold", "hold=99999999999", "gate=0", "gate=x", "Hold=5", "holds=5", "", "=", "verbose"}) {
+    for (const char *wrong : {"run_dir=run", "run_dir=", "run_dir", "key=key", "key=", "hold=0",           "hold=-1",
+                              "hold=86401",  "hold=1s",  "hold= 1", "hold=",   "hold", "hold=99999999999", "gate=0",
+                              "gate=x",      "Hold=5",   "holds=5", "",        "=",    "verbose"}) {
         const Options options = parse({wrong});
         ck_assert_text(options.run_dir, "/run/berth");
         ck_assert_text(options.key_file, "/etc/berth/key");
         ck_assert_int_eq(options.hold.count(), 900);
         ck_assert_int_eq(options.gate.count(), 900);
         ck_assert_uint_eq(complaints.size(), 1);
-        ck_assert_msg(complaints[0].find("\"" + std::string(wrong) + "\"") != std::string::npos, "%s", complaints[0].c_str());
+        ck_assert_msg(complaints[0].find("\"" + std::string(wrong) + "\"") != std::string::npos, "%s",
+                      complaints[0].c_str());
     }
 }
 END_TEST
@@ -80,6 +82,7 @@ START_TEST(one_mistake_costs_no_other_argument) {
 END_TEST
 
 int main() {
-    return test::run_suite("options", {without_arguments_all_is_default, arguments_are_taken_in_any_order,
-                                       wrong_arguments_are_named_and_their_defaults_stay, one_mistake_costs_no_other_argument});
+    return test::run_suite("options",
+                           {without_arguments_all_is_default, arguments_are_taken_in_any_order,
+                            wrong_arguments_are_named_and_their_defaults_stay, one_mistake_costs_no_other_argument});
 }

@@ -107,6 +107,7 @@ class Controller : public Role {
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;      // running jobs without a pod, since when
     bool pods_listed_ = false, jobs_listed_ = false;
     std::time_t boot_time_ = 0;
+    std::optional<std::chrono::steady_clock::time_point> slurmctld_changed_;  // when it was seen to have restarted
     bool looking_ = false, look_again_ = false, ask_boot_time_ = true;
     std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::time_point::max();
     std::chrono::steady_clock::time_point earliest_look_{};  // so that a storm of rings costs slurmctld little

@@ -15,7 +15,7 @@ constexpr milliseconds look_spacing{20};
 constexpr int look_share = 3;  // between two looks, three times as long as one took: slurmctld has other things to do
 // A pod that is removed leaves its job to the node's agent, which completes it once the processes are gone.
 constexpr std::chrono::seconds orphan_patience{60};
-constexpr std::time_t ids_are_old_after = 600;  // seconds after slurmctld's start
+constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
 
 bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
 
@@ -111,6 +111,8 @@ void Controller::looked(Result<Look> answer) {
         apply(workload, by_pod[uid], *answer);
     end_orphans(orphans);
     if (answer->boot_time != 0) {
+        if (boot_time_ != 0 && boot_time_ != answer->boot_time)
+            slurmctld_changed_ = loop_.now();
         boot_time_ = answer->boot_time;
         ask_boot_time_ = false;
     }
@@ -164,19 +166,31 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<const slur
 }
 
 // A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog:
-// then nobody on the node hears of the job. Once for a pod such a job is given up for one with a fresh id.
+// then nobody on the node hears of the job. Once for a pod such a job is given up for one with a fresh id. An agent that is
+// merely away looks the same, and a pod that is bound in that very moment is lost: so only after slurmctld was seen to restart, only
+// after a patience that counts from when the API could last not be reached, and only if the API itself says that nothing is bound.
 void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
-    if (workload->state != State::berthed || workload->replaced)
+    if (workload->state != State::berthed || workload->replaced || !slurmctld_changed_)
         return;
-    if (workload->unbound_since == std::chrono::steady_clock::time_point{})
-        workload->unbound_since = loop_.now();
-    const bool young_slurmctld = boot_time_ != 0 && workload->seen->start_time - boot_time_ < ids_are_old_after;
-    if (!young_slurmctld || loop_.now() - workload->unbound_since < 2 * config_.controller.reconcile)
+    const auto now = loop_.now();
+    if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable())
+        workload->unbound_since = now;
+    const bool may_be_reused = workload->seen->start_time >= boot_time_ && now - *slurmctld_changed_ < ids_are_reused_for;
+    if (!may_be_reused || now - workload->unbound_since < 2 * config_.controller.reconcile)
         return;
     workload->replaced = true;
-    log::warning("job {} of pod {} runs, but nothing is bound: its id may be a lost job's; it is replaced", workload->job,
-                 workload->pod.full_name());
-    post(workload, Event::job_unnoticed);
+    api_->get_pod(workload->ref(), [this, workload](const kube::Response &, const std::optional<kube::Pod> &pod) {
+        if (workload->state != State::berthed)
+            return;
+        if (!pod || pod->uid != workload->pod.uid || !pod->node_name.empty()) {
+            workload->replaced = false;
+            workload->unbound_since = {};
+            return;
+        }
+        log::warning("job {} of pod {} runs, but nothing is bound: its id may be a lost job's; it is replaced", workload->job,
+                     workload->pod.full_name());
+        post(workload, Event::job_unnoticed);
+    });
 }
 
 // A job that its own pod ended is no news to the pod.

@@ -58,7 +58,10 @@ Result<void> NodeAgent::start() {
     pods_ = kube::watch_pods(loop_, *http_, pods,
                              {[this](kube::Pod &&pod) { on_pod(std::move(pod)); },
                               [this](kube::Pod &&pod, bool last_state) { on_pod_removed(std::move(pod), last_state); },
-                              [this] { verify_all(); }});
+                              [this] {
+                                  records_lost_ = false;
+                                  verify_all();
+                              }});
     kube::WatchOptions nodes;
     nodes.path = "/api/v1/nodes";
     nodes.query = "fieldSelector=" + kube::url_escape("metadata.name=" + kube_node_);

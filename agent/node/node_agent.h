@@ -131,7 +131,7 @@ class NodeAgent : public Role {
     std::unique_ptr<EventServer> server_;
     std::unique_ptr<Workers> workers_;
     std::map<std::string, BerthPtr> berths_;  // by Berth::key()
-    bool records_lost_ = false;      // there was no run directory when this agent started
+    bool records_lost_ = false;      // there was no run directory when this agent started; until the pods are listed
     bool node_ready_ = false;
     bool uid_precondition_ = false;  // the server honours a Binding's uid
     SourcePtr reconcile_timer_;

@@ -60,7 +60,7 @@ Job to_job(const slurm_job_info_t &info, Ticket ticket) {
     return job;
 }
 
-using Jobs = std::unique_ptr<job_info_msg_t, decltype(&slurm_free_job_info_msg)>;
+using Jobs = std::unique_ptr<job_info_msg_t, decltype(&slurm_api::free_jobs)>;
 
 std::optional<Ticket> ticket_of(const slurm_job_info_t &info) {
     std::string why;
@@ -159,7 +159,7 @@ Result<std::optional<Job>> load(std::uint32_t job) {
             return std::optional<Job>();
         return Error{fmt::format("asking slurmctld for job {}: {}", job, last_error())};
     }
-    const Jobs jobs(raw, slurm_free_job_info_msg);
+    const Jobs jobs(raw, slurm_api::free_jobs);
     for (std::uint32_t i = 0; i < jobs->record_count; ++i)
         if (slurm_api::job_id(jobs->job_array[i]) == job)
             if (auto ticket = ticket_of(jobs->job_array[i]))
@@ -178,7 +178,7 @@ Result<std::vector<Job>> load_all(const std::string &cluster) {
     job_info_msg_t *raw = nullptr;
     if (slurm_load_jobs(0, &raw, SHOW_ALL) != SLURM_SUCCESS)
         return Error{"asking slurmctld for its jobs: " + last_error()};
-    const Jobs jobs(raw, slurm_free_job_info_msg);
+    const Jobs jobs(raw, slurm_api::free_jobs);
     std::vector<Job> found;
     for (std::uint32_t i = 0; i < jobs->record_count; ++i)
         if (auto ticket = ticket_of(jobs->job_array[i]); ticket && ticket->cluster == cluster)

@@ -20,7 +20,7 @@ def records(lab, kind, node="*"):
 def allocated(lab, **words):
     """A pod, its job once the prolog has returned, and their node."""
     pod = lab.create(**words)
-    job = int(wait_job(lab, pod)["JobId"])
+    job = int(wait_job(lab, pod, 60)["JobId"])
     return pod, job, wait_prolog(lab, job)
 
 
@@ -29,6 +29,7 @@ def is_bound(lab, pod):
 
 
 def api_answers(lab):
+    """The API server is there; Berth's agents find that out within half a minute, which is why tests after this one are patient."""
     wait_for(lambda: lab.kube.get("/readyz") == "ok", 60, "the API server answers")
 
 
@@ -216,7 +217,7 @@ def test_hold_waits_for_an_api_server_that_is_away(lab):
 def test_api_server_away_at_allocation_delays_the_binding_only(lab):
     job = fill(lab)
     pod = lab.create(run_for="500ms")
-    its_job = int(wait_job(lab, pod)["JobId"])
+    its_job = int(wait_job(lab, pod, 60)["JobId"])
     lab.daemon("kill", "kube-apiserver")
     lab.slurm.scancel(job)
     wait_prolog(lab, its_job)
@@ -228,14 +229,14 @@ def test_api_server_away_at_allocation_delays_the_binding_only(lab):
 def test_job_cancelled_while_the_api_server_is_away_is_never_bound(lab):
     job = fill(lab)
     pod = lab.create()
-    its_job = int(wait_job(lab, pod)["JobId"])
+    its_job = int(wait_job(lab, pod, 60)["JobId"])
     lab.daemon("kill", "kube-apiserver")
     lab.slurm.scancel(job)
     wait_prolog(lab, its_job)
     lab.slurm.scancel(its_job)
     lab.daemon("start", "kube-apiserver")
     api_answers(lab)
-    lab.wait_gone(pod)
+    lab.wait_gone(pod, 60)
     settled(lab)
     assert pod["metadata"]["uid"] not in bindings(lab) and len(jobs_of(lab, pod)) == 1
 
@@ -246,7 +247,7 @@ def test_job_cancelled_after_its_binding_was_refused_ends_at_once(lab):
     lab.kube.patch(path, {"rules": [rule for rule in rules if "pods/binding" not in rule["resources"]]})
     try:
         pod = lab.create()
-        job = int(wait_job(lab, pod)["JobId"])
+        job = int(wait_job(lab, pod, 60)["JobId"])
         wait_for(lab.held, what="the agent tries to bind")
         lab.daemon("pause", "berthd:controller")  # it deletes unbound pods, too
         lab.slurm.scancel(job)
@@ -260,7 +261,7 @@ def test_job_cancelled_after_its_binding_was_refused_ends_at_once(lab):
 
 def test_api_server_and_etcd_killed_in_a_burst_run_each_pod_once(lab):
     pods = [lab.create(cpu="500m", memory="16Mi", run_for="1s") for _ in range(30)]
-    wait_for(lambda: sum(is_bound(lab, pod) for pod in pods) >= 3, what="the burst is under way")
+    wait_for(lambda: sum(is_bound(lab, pod) for pod in pods) >= 3, 60, "the burst is under way")
     lab.daemon("kill", *API)
     lab.daemon("start", *reversed(API))
     api_answers(lab)
@@ -289,7 +290,7 @@ def test_slurmctld_restarted_goes_on_with_waiting_and_running_pods(lab):
     runs, its_job = running_pod(lab, cpu=8)
     more = [running_pod(lab, cpu=8)[0] for _ in lab.nodes[1:]]
     waits = lab.create(cpu=8, run_for="200ms")
-    job = int(wait_job(lab, waits)["JobId"])
+    job = int(wait_job(lab, waits, 60)["JobId"])
     before = lab.processes(runs)
     lab.daemon("restart", "slurmctld")
     wait_for(lambda: lab.slurm.job_state(job) == "PENDING" and lab.slurm.job_state(its_job) == "RUNNING", 30, "slurmctld remembers both")

@@ -163,9 +163,11 @@ def test_slurmctld_restarted_during_a_hold(lab):
 
 
 def test_slurmctld_killed_during_a_hold(lab):
+    mark = forgotten.just_saved(lab)  # else it may remember native jobs of old as running
     pod, job = running_pod(lab, **forgotten.SLOW)
     forgotten.wait_hold(lab, pod, job)
     forgotten.restart_slurmctld(lab)
+    lab.slurm.scancel(mark)
     NativeJob(lab, pod).verify()
     settled(lab)
 
