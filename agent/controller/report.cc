@@ -77,16 +77,13 @@ void Controller::dismiss(const WorkloadPtr &workload) {
     if (!workload->dismissal_told) {
         workload->dismissal_told = true;
         log::info("pod {} is dismissed: {}", workload->pod.full_name(), message);
-        // A pod on its way out may be its user's doing, and its job ended because it went: then, and only then, it is
-        // gone by now, and there is nothing to tell.
-        const kube::Event event{"Warning", camel_case(state), "Deleting", message};
-        const bool tell_now = !workload->pod.deleting;
-        if (tell_now)
-            api_->post_event(workload->ref(), event);
+        // The job of a pod that its user deleted ends because the pod is gone, and the watch may not have said so yet:
+        // only a pod that is still there is told that Slurm did it.
         const WorkloadPtr keep = workload;
+        const kube::Event event{"Warning", camel_case(state), "Deleting", message};
         const kube::Condition condition{"DisruptionTarget", "True", camel_case(state), message};
-        api_->set_condition(workload->ref(), condition, [this, keep, event, tell_now](kube::Response response) {
-            if (!tell_now && response.status != 404 && response.status != 409)
+        api_->set_condition(workload->ref(), condition, [this, keep, event](kube::Response response) {
+            if (response.status != 404 && response.status != 409)
                 api_->post_event(keep->ref(), event);
             if (keep->state == State::dismissing && keep->pod.node_name.empty())
                 api_->remove(keep->ref(), 0, [](kube::Response) {});

@@ -243,4 +243,4 @@ def test_delete_racing_with_bind_leaves_nothing_behind(lab):
     for pod in pods:
         jobs = known.get(pod["metadata"]["uid"], [])
         assert len(jobs) <= 1 and all(job["JobState"] == "CANCELLED" for job in jobs)
-        assert not warnings(lab, pod)
+        assert not lab.cgroups(pod)
