@@ -26,7 +26,7 @@ std::string fresh_nonce() {
 Event event_of(const kube::Pod &pod) {
     if (!pod.node_name.empty())
         return pod.terminal() ? Event::pod_ended : Event::pod_bound;
-    return pod.deleting || pod.gated || pod.terminal() ? Event::pod_withdrawn : Event::pod_ready;
+    return pod.deleting || pod.terminal() ? Event::pod_withdrawn : Event::pod_ready;
 }
 
 // Whether a change of the pod can change what would be submitted; our own writes to its status cannot.
@@ -99,6 +99,8 @@ void Controller::on_pod(kube::Pod &&pod) {
             return;
     }
     const WorkloadPtr keep = workload;
+    if (keep->pod.gated && !keep->pod.deleting)
+        return;  // not ours yet: gates are there from the start, and the pod comes again when they are lifted
     const Event event = event_of(keep->pod);
     // Until slurmctld's jobs are known, a waiting pod may have its placeholder already.
     if (event == Event::pod_ready && !jobs_listed_)

@@ -161,8 +161,8 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<const slur
         return post(workload, same_slurmctld ? Event::job_ended : Event::job_lost);
     }
     // A pod that waited for the first look.
-    if (mine == nullptr && workload->state == State::idle && workload->pod.node_name.empty())
-        post(workload, workload->pod.deleting || workload->pod.gated ? Event::pod_withdrawn : Event::pod_ready);
+    if (mine == nullptr && workload->state == State::idle && workload->pod.node_name.empty() && !workload->pod.gated)
+        post(workload, workload->pod.deleting ? Event::pod_withdrawn : Event::pod_ready);
 }
 
 // A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog:

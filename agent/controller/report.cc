@@ -11,21 +11,6 @@ namespace {
 constexpr std::chrono::seconds tell_again{10};             // a reason that flickers is written at most this often
 constexpr std::chrono::milliseconds reason_unknown{2'000};  // when slurmctld has not looked at the job yet
 
-// "SlurmTimeout" from "TIMEOUT": a condition's reason is one CamelCase word.
-std::string camel_case(const std::string &state) {
-    std::string out = "Slurm";
-    bool up = true;
-    for (const char c : state) {
-        if (c == '_') {
-            up = true;
-            continue;
-        }
-        out.push_back(up ? c : static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-        up = false;
-    }
-    return out;
-}
-
 }  // namespace
 
 void Controller::write_condition(const WorkloadPtr &workload, const std::string &reason, const std::string &message) {
@@ -68,27 +53,30 @@ void Controller::tell_refused(const WorkloadPtr &workload) {
     retry_later(workload);  // a partition may open, an account may come
 }
 
-// Slurm's decision is final: the pod is told why and goes. A bound one is deleted by its node's agent, faster than we
-// could; the deletion here is for the case that this agent is away.
+// Slurm's decision is final: the pod is told why and goes. A bound one is told and deleted by its node's agent, which knows
+// whether the pod or the job ended first; what is done for it here is for the case that this agent is away.
 void Controller::dismiss(const WorkloadPtr &workload) {
-    const std::string state = workload->seen ? workload->seen->state_name : "ENDED";
-    const std::string message = fmt::format("Slurm job {} ended before its pod: {}", workload->job, state);
+    slurm::Job job = workload->seen.value_or(slurm::Job{});
+    job.id = workload->job;
+    if (job.state_name.empty())
+        job.state_name = "ENDED";
+    const kube::Event event{"Warning", job.end_word(), "Deleting", job.end_sentence()};
+    const bool bound = !workload->pod.node_name.empty();
     table_.set(workload->job, 0);
     if (!workload->dismissal_told) {
         workload->dismissal_told = true;
-        log::info("pod {} is dismissed: {}", workload->pod.full_name(), message);
-        // The job of a pod that its user deleted ends because the pod is gone, and the watch may not have said so yet:
-        // only a pod that is still there is told that Slurm did it.
+        log::info("pod {} is dismissed: {}", workload->pod.full_name(), event.message);
+        if (!bound)
+            api_->post_event(workload->ref(), event);
         const WorkloadPtr keep = workload;
-        const kube::Event event{"Warning", camel_case(state), "Deleting", message};
-        const kube::Condition condition{"DisruptionTarget", "True", camel_case(state), message};
-        api_->set_condition(workload->ref(), condition, [this, keep, event](kube::Response response) {
-            if (response.status != 404 && response.status != 409)
-                api_->post_event(keep->ref(), event);
-            if (keep->state == State::dismissing && keep->pod.node_name.empty())
+        const kube::Condition condition{"DisruptionTarget", "True", event.reason, event.message};
+        api_->set_condition(workload->ref(), condition, [this, keep, bound](kube::Response) {
+            if (keep->state == State::dismissing && !bound)
                 api_->remove(keep->ref(), 0, [](kube::Response) {});
         });
-    } else if (!workload->pod.deleting || workload->pod.node_name.empty()) {
+    } else if (!workload->pod.deleting || !bound) {
+        if (bound)
+            api_->post_event(workload->ref(), event);
         api_->remove(workload->ref(), -1, [](kube::Response) {});
     }
     retry_later(workload);

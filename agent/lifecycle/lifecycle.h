@@ -22,7 +22,7 @@ constexpr int state_count = static_cast<int>(State::over) + 1;
 
 enum class Event : std::uint8_t {
     pod_ready,       // pending, unbound, not gated, not being deleted
-    pod_withdrawn,   // an unbound pod was deleted, is being deleted, or is gated
+    pod_withdrawn,   // an unbound pod was deleted or is being deleted
     pod_bound,
     pod_ended,       // a bound pod is terminal or removed
     submit_queued,

@@ -51,11 +51,22 @@ void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
         return;
     }
     log::info("pod {}/{} of job {} goes: {}", berth->pod.ns, berth->pod.name, berth->job, why);
+    if (berth->held && berth->stage != Stage::finishing && !berth->terminal())
+        tell_ended(berth);
     berth->stage = Stage::ending;
     berth->ending_since = berth->last_look = berth->last_asked = loop_.now();
     berth->backoff = {};
     berth->timer.reset();
     hold_on(berth);
+}
+
+// Only here is it known for certain that the job ended before the pod; how it ended, slurmctld knows.
+void NodeAgent::tell_ended(const BerthPtr &berth) {
+    workers_->submit([job = berth->job] { return slurm::load(job); },
+                     [this, berth](const Result<std::optional<slurm::Job>> &answer) {
+                         if (answer && *answer && (*answer)->ticket.nonce == berth->nonce)
+                             api_->post_event(berth->pod, {"Warning", (*answer)->end_word(), "Deleting", (*answer)->end_sentence()});
+                     });
 }
 
 void NodeAgent::remove_pod(const BerthPtr &berth, std::int64_t grace) {
@@ -148,6 +159,7 @@ void NodeAgent::look_later(const BerthPtr &berth, void (NodeAgent::*next)(const 
 void NodeAgent::finish(const BerthPtr &berth) {
     if (berth->stage != Stage::finishing) {
         berth->stage = Stage::finishing;
+        berth->by_itself = berth->terminal() && !berth->pod_seen->deleting;
         berth->ending_since = loop_.now();
         berth->backoff = {};
     }
@@ -162,7 +174,7 @@ void NodeAgent::finish(const BerthPtr &berth) {
 
 // A pod that ended by itself gives its job an exit code; one that its user deleted cancels it.
 void NodeAgent::complete_job(const BerthPtr &berth) {
-    const bool by_itself = berth->terminal() && !berth->pod_seen->deleting;
+    const bool by_itself = berth->by_itself;
     const std::uint32_t status = by_itself ? wait_status(*berth->pod_seen) : 0;
     workers_->submit([job = berth->job, uid = berth->pod.uid, by_itself, status] {
                          return by_itself ? slurm::complete(job, uid, status) : slurm::cancel(job, uid);

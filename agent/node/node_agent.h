@@ -55,6 +55,8 @@ struct Berth {
     SourcePtr timer;             // the next try or look
     std::chrono::milliseconds backoff{0};
 
+    bool by_itself = false;      // finishing: the pod ended, rather than was deleted
+
     // While ending.
     std::chrono::steady_clock::time_point ending_since{};
     std::chrono::steady_clock::duration api_away{};
@@ -108,6 +110,7 @@ class NodeAgent : public Role {
     // hold.cc: the way out
     void end(const BerthPtr &berth, std::string_view why);
     void hold_on(const BerthPtr &berth);   // one look while ending
+    void tell_ended(const BerthPtr &berth);
     void look_later(const BerthPtr &berth, void (NodeAgent::*next)(const BerthPtr &));
     void remove_pod(const BerthPtr &berth, std::int64_t grace);
     void ask_api(const BerthPtr &berth);   // whether the pod is still there

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <memory>
 
@@ -70,6 +71,19 @@ std::optional<Ticket> ticket_of(const slurm_job_info_t &info) {
 }
 
 }  // namespace
+
+std::string Job::end_word() const {
+    std::string out = "Slurm";
+    bool up = true;
+    for (const char c : state_name) {
+        if (c != '_')
+            out.push_back(up ? c : static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+        up = c == '_';
+    }
+    return out;
+}
+
+std::string Job::end_sentence() const { return fmt::format("Slurm job {} ended before its pod: {}", id, state_name); }
 
 bool Job::has_node(const std::string &node) const {
     const auto list = slurm_hostlist_create(nodes.c_str());

@@ -35,6 +35,10 @@ struct Job {
     std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
     Ticket ticket;
 
+    // How an end is told to people: "SlurmTimeout", and a sentence.
+    std::string end_word() const;
+    std::string end_sentence() const;
+
     bool active() const { return (state == JobState::running || state == JobState::suspended) && !completing; }
     bool has_node(const std::string &node) const;
 };

@@ -5,6 +5,7 @@ asks Berth.
 """
 
 import atexit
+import http.client
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 
+from kube import ApiError
 from lab import TOOLS, wait_for
 from slurm import CommandError
 
@@ -120,15 +122,15 @@ class Observer(threading.Thread):
         super().__init__(daemon=True)
         self._lab, self._over = lab, threading.Event()
         self._seen, self._unbound = set(), {}
-        self.wrong, self.looks = [], 0
+        self.wrong, self.looks, self.missed = [], 0, 0
         self.start()
 
     def run(self):
         while not self._over.is_set():
             try:
                 self.look()
-            except (OSError, CommandError):
-                pass
+            except (OSError, ApiError, CommandError, http.client.HTTPException):
+                self.missed += 1
             time.sleep(0.01)
 
     def look(self):
@@ -147,10 +149,12 @@ class Observer(threading.Thread):
         self.looks += 1
 
     def verify(self):
+        died = not self.is_alive() and not self._over.is_set()
         self._over.set()
         self.join()
         assert not self.wrong, self.wrong
-        assert self.looks > 3
+        assert not died, "the observer looked to the end"
+        assert self.looks > 10 * self.missed and self.looks > 3, f"{self.looks} looks, {self.missed} failed"
 
 
 def agents(lab):

@@ -96,7 +96,8 @@ def test_what_happened_while_the_controller_was_away_is_caught_up_with(lab):
 
 def test_controller_killed_during_a_burst_loses_and_doubles_nothing(lab):
     thread, pods = burst(lab, 30, run_for="500ms")
-    wait_for(lambda: len(pods) >= random.randint(3, 25), interval=0.005)
+    moment = random.randint(3, 25)
+    wait_for(lambda: len(pods) >= moment, interval=0.005)
     lab.daemon("kill", "berthd:controller")
     lab.daemon("start", "berthd:controller")
     thread.join()
@@ -121,7 +122,8 @@ def test_node_agent_killed_during_a_burst_loses_and_doubles_nothing(lab):
 def test_all_agents_killed_during_a_burst_loses_and_doubles_nothing(lab):
     agents = ["berthd:controller"] + ["berthd:" + node for node in lab.nodes]
     thread, pods = burst(lab, 30, run_for="500ms")
-    wait_for(lambda: len(pods) >= random.randint(3, 25), interval=0.005)
+    moment = random.randint(3, 25)
+    wait_for(lambda: len(pods) >= moment, interval=0.005)
     lab.daemon("kill", *agents)
     lab.daemon("start", *agents)
     thread.join()
