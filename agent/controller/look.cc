@@ -1,5 +1,6 @@
 // What slurmctld says: one load of all placeholders, however many doorbells rang, compared with the workloads.
 #include <algorithm>
+#include <csignal>
 
 #include "agent/controller/controller.h"
 #include "agent/keys.h"
@@ -18,6 +19,11 @@ constexpr std::chrono::seconds orphan_patience{60};
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
 
 bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
+
+// slurmctld could not deliver its answer to a submission and killed the job again: nobody decided anything about the pod.
+bool unanswered(const slurm::Job &job) {
+    return job.state == slurm::JobState::ended && job.state_name == "FAILED" && job.exit_status == SIGTERM;
+}
 
 // Of several placeholders for one pod: the one it is bound by, else the lowest live id, else the one that ended last.
 const slurm::Job *choose(const kube::Pod &pod, const std::vector<const slurm::Job *> &jobs) {
@@ -95,6 +101,8 @@ void Controller::looked(Result<Look> answer) {
     for (const slurm::Job &job : answer->jobs) {
         if (lives(job))
             live[job.id] = job.uid;
+        if (unanswered(job))
+            continue;
         if (workloads_.count(job.ticket.uid) != 0)
             by_pod[job.ticket.uid].push_back(&job);
         else if (lives(job))

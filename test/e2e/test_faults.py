@@ -7,7 +7,7 @@ import threading
 from forgotten import just_saved, restart_slurmctld
 from handover import KILL_WAIT, LIMIT, SHORT_HOLD, NativeJob, Observer, agents, completing, settled, wait_prolog
 from lab import holds_for, wait_for
-from witness import bindings, fill, jobs_of, placeholders, running_pod, wait_job, wait_state
+from witness import audit, bindings, fill, jobs_of, placeholders, running_pod, wait_job, wait_state
 
 LAB = SHORT_HOLD
 API = ("kube-apiserver", "etcd")
@@ -42,8 +42,15 @@ def each_ran_once(lab, pods, deadline=90):
         return all(phases.get(uid) == "Succeeded" for uid in uids)
     wait_for(all_succeed, deadline, "all pods succeed", 0.2)
     settled(lab)
-    bound, jobs = bindings(lab), placeholders(lab)
-    assert {uid: bound.get(uid) for uid in uids if bound.get(uid) != 1} == {}, "each is bound once"
+    accepted, jobs, asked = bindings(lab), placeholders(lab), {}
+    for entry in audit(lab):
+        if entry["resource"] == "pods/binding":
+            asked[entry["uid"]] = asked.get(entry["uid"], 0) + 1
+    # Who asks and is killed before the answer leaves one Binding that the server carried out and counts as a conflict; a server that is
+    # killed may not have written it down at all. Either way the pod, which ran, was asked for once at most.
+    odd = {uid: (accepted.get(uid, 0), asked.get(uid, 0)) for uid in uids
+           if accepted.get(uid, 0) != 1 and (accepted.get(uid, 0), asked.get(uid, 0)) not in ((0, 0), (0, 1))}
+    assert not odd, f"each is bound once, but (accepted, asked): {odd}"
     states = {uid: [job["JobState"] for job in jobs.get(uid, [])] for uid in uids}
     assert {uid: state for uid, state in states.items() if state.count("COMPLETED") != 1} == {}, "each has one job that ran"
     return states
