@@ -128,7 +128,8 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
                          config_.hold.limit.count());
         PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth->pod.uid).kill();
     }
-    const bool ask = !berth->delete_accepted || (over && !berth->forced);
+    // What is not held was not bound by this berth, or is proven gone already: such a pod is not ours to delete.
+    const bool ask = berth->held && (!berth->delete_accepted || (over && !berth->forced));
     if (ask && !berth->pod_absent && !berth->terminal() && !berth->delete_open && now >= berth->delete_again) {
         berth->forced = over;
         const std::int64_t own = berth->pod_seen ? berth->pod_seen->grace_seconds : 30;

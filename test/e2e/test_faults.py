@@ -1,7 +1,9 @@
 """Processes that die, stop or are away: pods and jobs are delayed, and nothing is lost, doubled or left over."""
 
 import glob
+import os
 import shutil
+import socket
 import threading
 
 from forgotten import just_saved, restart_slurmctld
@@ -26,6 +28,12 @@ def allocated(lab, **words):
 
 def is_bound(lab, pod):
     return bool(lab.get(pod)["spec"].get("nodeName"))
+
+
+def listens(path):
+    """Whether somebody accepts connections there; a socket that a dead process left refuses."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        return connection.connect_ex(path) == 0
 
 
 def api_answers(lab):
@@ -203,6 +211,27 @@ def test_agent_without_its_records_completes_the_job_of_a_pod_that_ended_meanwhi
     wait_state(lab, job, "FAILED")
     settled(lab)
     assert lab.slurm.job(job)["ExitCode"] == "3:0"
+
+
+def test_finished_pod_outlives_an_agent_killed_before_it_completed_the_job(lab):
+    """As if killed after it had proven the pod gone; the job then ends while the next agent still waits for the API server."""
+    pod, job = running_pod(lab, run_for="1s")
+    node = pod["spec"]["nodeName"]
+    lab.daemon("kill", f"berthd:{node}")
+    lab.wait_phase(pod, "Succeeded")
+    for record in lab.held(node):
+        os.unlink(record)
+    lab.daemon("pause", "kube-apiserver")
+    try:
+        lab.daemon("start", f"berthd:{node}")
+        wait_for(lambda: listens(f"{lab.run_dir}/{node}/agent.sock"), what="the agent listens")
+        lab.slurm.scancel(job)
+        wait_for(lambda: lab.slurm.job_state(job) == "CANCELLED", what="the epilog returns, for nothing is held")
+    finally:
+        lab.daemon("resume", "kube-apiserver")
+    api_answers(lab)
+    settled(lab)
+    holds_for(lambda: lab.phase(pod) == "Succeeded", 2, "what a finished pod leaves behind is its owner's")
 
 
 # --- the API server
