@@ -37,6 +37,8 @@ bool NodeAgent::processes_gone(const Berth &berth) const {
 void NodeAgent::release(const BerthPtr &berth) {
     run_dir_.remove(RunDir::held, berth->pod.uid);
     berth->held = false;
+    if (berth->terminal())
+        finished_.insert(berth->pod.uid);
 }
 
 void NodeAgent::answer(const BerthPtr &berth, const Message &message) {

@@ -171,6 +171,7 @@ void NodeAgent::on_pod(kube::Pod &&pod) {
 }
 
 void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
+    finished_.erase(pod.uid);
     const BerthPtr berth = find_by_pod(pod.uid);
     if (!berth)
         return;
@@ -215,7 +216,7 @@ void NodeAgent::recover_records() {
 // A pod that carries our name but that no record speaks of: the run directory was lost, or the pod took another's place.
 void NodeAgent::adopt(const kube::Pod &pod) {
     // Of finished pods only those whose job was not completed are of interest, and such have a record unless it was lost.
-    if (pod.scheduler_name != cluster_.scheduler_name || (pod.terminal() && !records_lost_))
+    if (pod.scheduler_name != cluster_.scheduler_name || (pod.terminal() && !records_lost_) || finished_.count(pod.uid) != 0)
         return;
     const auto job = to_job_id(pod.annotation(keys::job_id));
     const std::string_view nonce = pod.annotation(keys::nonce);

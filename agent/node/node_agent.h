@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,7 @@ class NodeAgent : public Role {
     std::unique_ptr<EventServer> server_;
     std::unique_ptr<Workers> workers_;
     std::map<std::string, BerthPtr> berths_;  // by Berth::key()
+    std::set<std::string> finished_;  // uids of pods that are settled here while the watch, which lags, may still show them alive
     bool records_lost_ = false;      // there was no run directory when this agent started; until the pods are listed
     bool node_ready_ = false;
     bool uid_precondition_ = false;  // the server honours a Binding's uid
