@@ -22,7 +22,7 @@ def node_set_down_and_resumed(lab, srun=False):
     node = pod["spec"]["nodeName"]
     wait_hold(lab, pod, job)
     lab.slurm.update(f"NodeName={node}", "State=DOWN", "Reason=test")
-    lab.slurm.update(f"NodeName={node}", "State=RESUME")
+    lab.slurm.resume(node)
     native = NativeJob(lab, pod, srun=srun)
     native.verify()
     settled(lab)
@@ -37,7 +37,7 @@ def slurmd_killed(lab):
     native = NativeJob(lab, pod)
     # slurmctld would tell the new slurmd of the end by and by; this way it lets go at once
     lab.slurm.update(f"NodeName={node}", "State=DOWN", "Reason=test")
-    lab.slurm.update(f"NodeName={node}", "State=RESUME")
+    lab.slurm.resume(node)
     native.verify()
     settled(lab)
 

@@ -245,7 +245,7 @@ class Lab:
         wait_for(self.slurm.nodes, 60, "slurmctld answers")
         for name, state in self.slurm.nodes().items():
             if "drain" in state or "down" in state:
-                self.slurm.update(f"NodeName={name}", "State=RESUME")
+                self.slurm.resume(name)
         for pod in self.pods():
             try:
                 self.delete(pod, grace=0 if pod["spec"].get("nodeName") is None else 1)

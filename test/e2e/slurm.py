@@ -83,3 +83,13 @@ class Slurm:
 
     def update(self, *words):
         self.run("scontrol", "update", *words)
+
+    def resume(self, nodes):
+        """Ends DOWN and DRAIN. A node that came back by itself meanwhile (a slurmd that has just registered) is fine, too."""
+        for node in self.run("scontrol", "show", "hostnames", nodes).split():
+            try:
+                self.update(f"NodeName={node}", "State=RESUME")
+            except CommandError as error:
+                state = self.nodes()[node]
+                if "Invalid node state" not in error.text or "down" in state or "drain" in state:
+                    raise

@@ -109,7 +109,7 @@ def only_node(lab, node):
     try:
         yield
     finally:
-        lab.slurm.update(f"NodeName={others}", "State=RESUME")
+        lab.slurm.resume(others)
 
 
 def agents(lab):

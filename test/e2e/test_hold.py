@@ -99,7 +99,7 @@ def test_pod_that_cannot_be_killed_drains_the_node_by_name(lab):
     assert f"default/{pod['metadata']['name']}" in reason and str(job) in reason, reason
     # A hasty admin: the second barrier stands.
     wait_for(lambda: lab.slurm.job_state(job) == "CANCELLED", what="the epilog returns")
-    lab.slurm.update(f"NodeName={node}", "State=RESUME")
+    lab.slurm.resume(node)
     holds_for(lambda: not native.started() and lab.processes(pod), 2, "nothing starts beside it")
     lab.release_unkillable()
     native.verify()
@@ -116,7 +116,7 @@ def test_drained_node_settles_after_the_pod_is_removed_and_the_node_resumed(lab)
     assert lab.held(node)
     lab.release_unkillable()
     wait_for(lambda: not lab.held(node), what="the record goes by itself")
-    lab.slurm.update(f"NodeName={node}", "State=RESUME")
+    lab.slurm.resume(node)
     settled(lab)
 
 
