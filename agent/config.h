@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct TenantConfig {
     std::string group;            // empty: the user's primary group
     std::vector<std::string> accounts, partitions, qos, reservations;  // what annotations may choose; the first is the default
                                                                         // (reservations: no default); empty: Slurm's default only
-    bool may_set_priority = false;
+    bool may_set_priority = false;  // the annotation "priority", and "nice" below zero
 };
 
 // defaults: for pods that say nothing.
@@ -36,12 +37,27 @@ struct DefaultsConfig {
     std::int64_t cpu_milli = 1000;   // pods that ask for no CPU
     std::uint32_t time_limit_minutes = 0;  // 0: the partition's
     bool exclusive = false;
+    bool indexed_job_is_gang = false;  // "defaults.gang: indexed": an Indexed Job with completions = parallelism is one gang
+};
+
+// What happens to a wish that Slurm cannot be told.
+enum class Unmet : std::uint8_t { refuse, ignore };
+
+// priority_classes[]: what a pod's priorityClassName means in Slurm. A class without an entry means nothing.
+struct PriorityClassConfig {
+    std::string name;
+    std::string qos;                    // must be one that the tenant may choose
+    std::optional<std::int32_t> nice;
 };
 
 // gres[]: extended resource -> Slurm GRES. nvidia.com/gpu and amd.com/gpu -> gpu are there from the start.
 struct GresConfig {
-    std::string resource;  // "nvidia.com/gpu"
-    std::string gres;      // "gpu" or "gpu:a100"
+    std::string resource;  // "nvidia.com/gpu", "hugepages-2Mi", "ephemeral-storage"
+    std::string gres;      // "gpu" or "gpu:a100"; or one of the next three
+    std::string license;   // "matlab": so many of this license
+    bool memory = false;   // "as: memory": bytes that count as memory (hugepages, from the start)
+    bool tmp_disk = false; // "as: tmp_disk": bytes of Slurm's TmpDisk
+    bool ignore = false;   // "as: ignore" (ephemeral-storage, from the start)
 };
 
 struct ControllerConfig {
@@ -74,7 +90,13 @@ struct Config {
     std::vector<ClusterConfig> clusters;
     std::vector<TenantConfig> tenants;
     DefaultsConfig defaults;
-    std::vector<GresConfig> gres{{"nvidia.com/gpu", "gpu"}, {"amd.com/gpu", "gpu"}};
+    std::vector<GresConfig> gres{{.resource = "nvidia.com/gpu", .gres = "gpu"}, {.resource = "amd.com/gpu", .gres = "gpu"},
+                                 {.resource = "hugepages-2Mi", .memory = true}, {.resource = "hugepages-1Gi", .memory = true},
+                                 {.resource = "ephemeral-storage", .ignore = true}};
+    Unmet unmapped_resources = Unmet::refuse;  // "unmet.resources"
+    Unmet pod_affinity = Unmet::refuse;        // "unmet.pod_affinity"
+    Unmet topology_spread = Unmet::ignore;     // "unmet.topology_spread"; ignored is said in an event
+    std::vector<PriorityClassConfig> priority_classes;
     ControllerConfig controller;
     NodeConfig node;
     HoldConfig hold;

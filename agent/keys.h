@@ -6,5 +6,6 @@ namespace berth::keys {
 constexpr const char *job_id = "scheduler.slinky.slurm.net/slurm-jobid";
 constexpr const char *slurm_node = "slinky.slurm.net/slurm-node";
 constexpr const char *nonce = "berth.dev/nonce";
+constexpr const char *slot = "berth.dev/slot";  // of a gang's pod: "PART.SLOT"
 
 }  // namespace berth::keys

@@ -17,16 +17,25 @@ constexpr std::string_view ticket_variable = "SPANK_BERTH";
 struct Ticket {
     std::string cluster;
     std::string ns;
-    std::string kind;  // "Pod"
+    std::string kind;  // "Pod", or the kind of a gang: "Job", "JobSet", "PodGroup", "LeaderWorkerSet"
     std::string name;  // the workload's name; the pod's for kind Pod
-    std::string uid;   // the workload's uid; the pod's for kind Pod
+    std::string uid;   // the pod's uid; a gang's key, which begins with its owner's uid
     std::string nonce; // 16 hex digits: with the job id it names the placeholder for ever
     std::uint32_t user = 0, group = 0;  // the tenant
     // What a node must find in the allocation before it binds.
     std::uint32_t size = 1;  // pods
     std::uint32_t cpus = 0;  // per pod
     std::uint64_t memory_mib = 0;  // per pod
+    std::string gres;              // per pod, "gpu:a100:2,shard:4"; may be empty
 
+    // Gangs alone. One of several shapes is a heterogeneous job: a part for each shape, all with one nonce.
+    std::uint32_t part = 0, parts = 1;
+    std::string shape;            // shape_of() every pod of the part, when there are several
+    std::uint32_t gang = 1;       // pods of all parts: nothing is bound before so many are there
+    std::string selector;         // labels by which nodes find the members ("job-name=ring"); empty: by scheduling_group
+    std::string scheduling_group; // the members' spec.schedulingGroup.podGroupName, when they have no labels in common
+
+    bool single() const { return kind == "Pod"; }
     bool operator==(const Ticket &) const = default;
 };
 

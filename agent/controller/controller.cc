@@ -159,11 +159,12 @@ void Controller::submit(const WorkloadPtr &workload) {
     workload->seen.reset();
     workload->unbound_since = {};
     const kube::Pod &pod = workload->pod;
-    const auto placeholder = translate(pod, config_, identities_);
-    if (!placeholder) {
-        workload->problem = placeholder.error();
+    const auto shapes = translate(Membership{}, {&pod}, Site{config_, identities_, {}, {}, 0});
+    if (!shapes) {
+        workload->problem = shapes.error();
         return post(workload, Event::submit_refused);
     }
+    const Placeholder *placeholder = &shapes->front().placeholder;
     Ticket ticket;
     ticket.cluster = cluster_.name;
     ticket.ns = pod.ns;
@@ -175,9 +176,9 @@ void Controller::submit(const WorkloadPtr &workload) {
     ticket.group = placeholder->gid;
     ticket.size = placeholder->tasks;
     ticket.cpus = placeholder->cpus_per_task;
-    ticket.memory_mib = placeholder->memory_mib_per_node;
+    ticket.memory_mib = placeholder->memory_mib;
     workload->owner = placeholder->uid;
-    submitters_->submit([p = *placeholder, ticket, port = doorbell_port()] { return slurm::submit(p, ticket, port); },
+    submitters_->submit([p = *placeholder, ticket, port = doorbell_port()] { return slurm::submit({p}, {ticket}, port); },
                         [this, workload](const slurm::Submission &result) { submitted(workload, result); });
 }
 

@@ -185,9 +185,8 @@ Result<void> read(Object from, Pod &pod) {
     each(metadata, "ownerReferences", [&](Object owner) {
         if (!flag(owner, "controller"))
             return;
-        pod.owner_kind = text(owner, "kind");
-        pod.owner_name = text(owner, "name");
-        pod.owner_uid = text(owner, "uid");
+        pod.owner = {std::string(text(owner, "apiVersion")), std::string(text(owner, "kind")), std::string(text(owner, "name")),
+                     std::string(text(owner, "uid"))};
     });
     const bool has_spec = from["spec"].get(spec) == SUCCESS;
     if (has_spec)

@@ -51,8 +51,8 @@ START_TEST(a_pod_is_read_and_the_rest_dropped) {
     ck_assert_text(got->node_name, "node7");
     ck_assert_text(got->service_account, "robot");
     ck_assert_text(got->priority_class, "high");
-    ck_assert_text(got->owner_kind, "Job");
-    ck_assert_text(got->owner_uid, "o2");
+    ck_assert_text(got->owner.kind, "Job");
+    ck_assert_text(got->owner.uid, "o2");
     ck_assert(got->phase == Phase::running);
     ck_assert(!got->deleting && !got->gated && !got->exit_known);
     ck_assert_int_eq(got->grace_seconds, 45);

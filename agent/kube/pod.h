@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +20,49 @@ using KeyValues = std::vector<std::pair<std::string, std::string>>;  // sorted b
 struct Resources {
     std::int64_t cpu_milli = 0;
     std::int64_t memory_bytes = 0;
-    // "nvidia.com/gpu" and other names with a '/', whole units, sorted by name, none of them 0.
+    // "nvidia.com/gpu" and other names with a '/', "hugepages-2Mi" and "ephemeral-storage" (bytes); whole units, sorted
+    // by name, none of them 0.
     std::vector<std::pair<std::string, std::int64_t>> extended;
+
+    bool operator==(const Resources &) const = default;
+};
+
+// One line of a node affinity.
+struct Requirement {
+    enum class Op : std::uint8_t { in, not_in, exists, does_not_exist, gt, lt, unknown };
+    std::string key;
+    Op op = Op::unknown;
+    std::vector<std::string> values;
+    bool field = false;  // of matchFields: the key is a field of the node ("metadata.name"), not a label
+
+    bool operator==(const Requirement &) const = default;
+};
+using Term = std::vector<Requirement>;  // all must hold
+
+struct Toleration {
+    std::string key, op, value, effect;  // op "Equal" when not said; an empty key or effect is any
+
+    bool operator==(const Toleration &) const = default;
+};
+
+// Where a pod wants to be. Left out of the tolerations: the two that every pod is given (not-ready, unreachable).
+struct Placement {
+    KeyValues node_selector;
+    bool has_required = false;     // requiredDuringSchedulingIgnoredDuringExecution of the node affinity is there
+    std::vector<Term> required;    // one of them must hold
+    std::vector<std::pair<std::int64_t, Term>> preferred;  // weight, heaviest first
+    std::vector<Toleration> tolerations;
+    bool pod_affinity = false;     // required affinity or anti-affinity to pods
+    bool topology_spread = false;  // a spread constraint with DoNotSchedule
+
+    bool operator==(const Placement &) const = default;
+};
+
+struct OwnerRef {
+    std::string api_version, kind, name, uid;  // all empty: none
+
+    bool empty() const { return uid.empty(); }
+    bool operator==(const OwnerRef &) const = default;
 };
 
 enum class Phase : std::uint8_t { pending, running, succeeded, failed, unknown };
@@ -29,7 +71,10 @@ struct Pod {
     std::string ns, name, uid, resource_version;
     std::string scheduler_name, node_name;
     std::string service_account, priority_class;
-    std::string owner_kind, owner_name, owner_uid;  // the controlling owner reference, empty without one
+    std::int64_t priority = 0;
+    OwnerRef owner;               // the controlling owner reference
+    std::string scheduling_group; // spec.schedulingGroup.podGroupName
+    std::int64_t created = 0;     // seconds since the epoch
     Phase phase = Phase::pending;
     bool deleting = false;  // has a deletionTimestamp
     bool gated = false;     // has schedulingGates
@@ -39,7 +84,10 @@ struct Pod {
     std::string problem;    // why the pod cannot be translated (a bad quantity); empty when it can
     KeyValues annotations;  // only those under slurmjob.slinky.slurm.net/, slinky.slurm.net/,
                             // scheduler.slinky.slurm.net/, berth.dev/
-    KeyValues labels;       // the same prefixes
+    KeyValues labels;       // the same prefixes, and those of workload kinds: batch.kubernetes.io/, job-name, controller-uid,
+                            // jobset.sigs.k8s.io/, leaderworkerset.sigs.k8s.io/, scheduling.x-k8s.io/ (annotations too)
+    std::shared_ptr<const Placement> placement;  // null: anywhere
+    std::vector<std::string> claims;             // names of its PersistentVolumeClaims
 
     // The PodScheduled condition as it stands.
     std::string scheduled_status, scheduled_reason, scheduled_message;
@@ -54,13 +102,20 @@ struct Pod {
     bool terminal() const { return phase == Phase::succeeded || phase == Phase::failed; }
     std::string full_name() const { return ns + "/" + name; }
     std::string_view annotation(std::string_view key) const;  // "" when absent
+    std::string_view label(std::string_view key) const;       // likewise
 };
 
-// Node: what a node agent must know of its own node before it binds.
+struct Taint {
+    std::string key, value, effect;
+};
+
+// Node: what a node agent must know of its own node before it binds, and the controller of all that may take a pod.
 struct Node {
     std::string name, uid, resource_version;
     bool ready = false;
     bool unschedulable = false;
+    KeyValues labels;           // all of them
+    std::vector<Taint> taints;
     std::int64_t cpu_milli = 0, memory_bytes = 0;  // allocatable
 };
 

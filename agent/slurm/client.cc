@@ -104,7 +104,9 @@ std::uint32_t slurm_user() { return &slurm_conf != nullptr ? slurm_conf.slurm_us
 
 std::uint16_t inactive_limit() { return &slurm_conf != nullptr ? slurm_conf.inactive_limit : 0; }
 
-Submission submit(const Placeholder &p, const Ticket &ticket, std::uint16_t doorbell_port) {
+Submission submit(const std::vector<Placeholder> &parts, const std::vector<Ticket> &tickets, std::uint16_t doorbell_port) {
+    const Placeholder &p = parts.front();
+    const Ticket &ticket = tickets.front();
     const std::string admin_comment = to_json(ticket);
     const std::string unsealed = std::string(ticket_variable) + "=unsealed";
     char *variables[] = {const_cast<char *>(unsealed.c_str()), nullptr};
@@ -134,7 +136,7 @@ Submission submit(const Placeholder &p, const Ticket &ticket, std::uint16_t door
     d.num_tasks = p.tasks;
     d.cpus_per_task = p.cpus_per_task;
     d.min_cpus = p.tasks * p.cpus_per_task;
-    d.pn_min_memory = p.memory_mib_per_node;
+    d.pn_min_memory = p.memory_mib;
     d.min_nodes = p.min_nodes;
     d.max_nodes = p.max_nodes;
     if (p.time_limit_minutes != 0)

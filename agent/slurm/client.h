@@ -29,8 +29,11 @@ struct Job {
     std::uint32_t uid = 0;
     std::uint32_t exit_status = 0;  // a wait status
     std::uint32_t cpus = 0;         // allocated, when running
-    std::uint64_t memory_mib_per_node = 0;
+    std::uint64_t memory_mib_per_node = 0;  // least over the nodes; 0: a node's whole memory
     std::uint32_t tasks = 0;
+    std::vector<std::string> gres_by_node;  // "gpu:a100:2(IDX:0-1)", in the order of nodes; empty while pending
+    std::uint32_t het_leader = 0;           // of a part of a heterogeneous job: the first part's id, else 0
+    std::time_t end_time = 0;               // when it ended, or will by its time limit; 0: not known
     std::string nodes;       // a hostlist, empty while pending
     std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
     Ticket ticket;
@@ -50,7 +53,15 @@ struct Submission {
     std::string problem;  // what slurmctld said, for refused and unsure
 };
 
-Submission submit(const Placeholder &placeholder, const Ticket &ticket, std::uint16_t doorbell_port);
+// One part is an ordinary job, several are one heterogeneous job that starts whole; tickets are in the order of the parts. `job` of the
+// answer is the first part's id.
+Submission submit(const std::vector<Placeholder> &parts, const std::vector<Ticket> &tickets, std::uint16_t doorbell_port);
+
+// Names of all nodes, in Slurm's order.
+Result<std::vector<std::string>> node_names();
+// The nodes of a hostlist, in its order. Works without slurmctld.
+std::vector<std::string> expand_hosts(const std::string &hostlist);
+std::string compress_hosts(const std::vector<std::string> &hosts);
 
 // The job, if slurmctld knows it and it carries a ticket of ours; nothing when slurmctld says that there is no such
 // placeholder; an error when it cannot be asked.

@@ -149,7 +149,7 @@ class Translation {
                                  "Mi");
             mib = *wishes_.memory_mib;
         }
-        out_.memory_mib_per_node = mib;
+        out_.memory_mib = mib;
         return {};
     }
 
@@ -249,7 +249,7 @@ const TenantConfig *find_tenant(const Config &config, std::string_view ns, std::
     return nullptr;
 }
 
-Result<Placeholder> translate(const kube::Pod &pod, const Config &config, const IdentityLookup &identities) {
+static Result<Placeholder> translate_pod(const kube::Pod &pod, const Config &config, const IdentityLookup &identities) {
     if (!pod.problem.empty())
         return Error{pod.problem};
     const TenantConfig *tenant = find_tenant(config, pod.ns, pod.service_account);
@@ -262,6 +262,13 @@ Result<Placeholder> translate(const kube::Pod &pod, const Config &config, const 
     if (!wishes)
         return Error{wishes.error()};
     return Translation(pod, config, *tenant, std::move(*wishes)).run(identities);
+}
+
+Result<std::vector<Shape>> translate(const Membership &, const std::vector<const kube::Pod *> &pods, const Site &site) {
+    auto placeholder = translate_pod(*pods.front(), site.config, site.identities);
+    if (!placeholder)
+        return Error{placeholder.error()};
+    return std::vector<Shape>{{std::move(*placeholder), {}, {pods.front()->uid}}};
 }
 
 }  // namespace berth

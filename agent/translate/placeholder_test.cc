@@ -23,6 +23,13 @@ struct Ask {
     std::string service_account = "default";
 };
 
+Result<Placeholder> translate(const kube::Pod &pod, const Config &config, const IdentityLookup &identities) {
+    auto shapes = berth::translate(Membership{}, {&pod}, Site{config, identities, {}, {}, 0});
+    if (!shapes)
+        return Error{shapes.error()};
+    return std::move(shapes->front().placeholder);
+}
+
 kube::Pod make_pod(const Ask &ask) {
     kube::Pod pod;
     pod.ns = ask.ns;
@@ -82,7 +89,7 @@ Result<Identity> identities(const std::string &user, const std::string &group) {
 
 // One line that shows every field that is not at its resting value.
 std::string shown(const Placeholder &p) {
-    std::string out = fmt::format("{}.{} c{} m{}", p.uid, p.gid, p.cpus_per_task, p.memory_mib_per_node);
+    std::string out = fmt::format("{}.{} c{} m{}", p.uid, p.gid, p.cpus_per_task, p.memory_mib);
     const std::pair<const char *, const std::string *> texts[] = {
         {"acct", &p.account}, {"part", &p.partition}, {"qos", &p.qos}, {"resv", &p.reservation},
         {"feat", &p.constraints}, {"lic", &p.licenses}, {"wckey", &p.wckey}};
