@@ -35,6 +35,9 @@ struct Ticket {
     std::string selector;         // labels by which nodes find the members ("job-name=ring"); empty: by scheduling_group
     std::string scheduling_group; // the members' spec.schedulingGroup.podGroupName, when they have no labels in common
 
+    // The bridge took the placeholder back itself: its end is no verdict on the pods.
+    bool over = false;
+
     bool single() const { return kind == "Pod"; }
     bool operator==(const Ticket &) const = default;
 };

@@ -35,6 +35,7 @@ struct Job {
     std::uint32_t het_leader = 0;           // of a part of a heterogeneous job: the first part's id, else 0
     std::time_t end_time = 0;               // when it ended, or will by its time limit; 0: not known
     std::string nodes;       // a hostlist, empty while pending
+    std::uint32_t node_count = 0;
     std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
     Ticket ticket;
 
@@ -76,5 +77,7 @@ std::time_t boot_time();
 // when it has ended already.
 Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status);
 Result<void> cancel(std::uint32_t job, const std::string &pod_uid);
+// Cancels, and marks the ticket first, so that nobody takes the end for a verdict on the pods.
+Result<void> withdraw(std::uint32_t job, const std::string &key);
 
 }  // namespace berth::slurm

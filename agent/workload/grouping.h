@@ -41,9 +41,11 @@ struct Membership {
     std::uint32_t size = 1;  // pods that must be there before anything is submitted
     bool suspended = false;  // its owner is suspended: nothing is submitted
     bool finished = false;   // its owner is done, or is being deleted: no other pod will come
+    bool failed = false;     // and it failed, by its own count
     // How a node finds the members of a gang, with the field spec.schedulerName besides; empty: by the pods' scheduling group.
     std::string selector;
     std::string scheduling_group;
+    std::vector<std::string> owners;  // "Job/prepare": every owner, for those that depend on it by name
     // Annotations, outermost owner first; the pod's own last. An outer one wins.
     std::vector<kube::KeyValues> layers;
     std::int64_t active_deadline_seconds = 0;         // the shortest of pod and Job, 0: none
