@@ -67,7 +67,7 @@ struct Site {
     std::vector<SiteNode> nodes;
     // The job of a workload of the same namespace, for berth.dev/dependency: ("Job", "prepare") -> 12; an error says what is missing.
     std::function<Result<std::uint32_t>(const std::string &ns, const std::string &kind, const std::string &name)> job_of;
-    std::time_t now = 0;
+    std::time_t now = 0;  // for what has passed; "now+2h" of an annotation counts from the workload's creation
 };
 
 // One shape of a gang: pods that ask for the same, in one Placeholder.
@@ -75,6 +75,8 @@ struct Shape {
     Placeholder placeholder;
     std::string name;                   // shape_of() its pods
     std::vector<std::string> pod_uids;  // in rank order
+    // Wishes that were passed over because Slurm cannot be told and the site lets them pass: sentences for an event.
+    std::vector<std::string> notes;
 };
 
 // `pods` are the members in rank order, at least one; a single pod is a gang of one. Members are taken up to membership.size, by rank.
