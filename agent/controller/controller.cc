@@ -190,6 +190,7 @@ void Controller::submit(const WorkloadPtr &workload) {
     ticket.nonce = w.nonce = fresh_nonce();
     ticket.parts = static_cast<std::uint32_t>(shapes->size());
     ticket.gang = w.who.size;
+    ticket.plain = !w.gang() && pods.front()->claims.empty() && pods.front()->placement == nullptr;
     if (w.gang()) {
         ticket.selector = w.who.selector;
         ticket.scheduling_group = w.who.scheduling_group;
@@ -207,6 +208,7 @@ void Controller::submit(const WorkloadPtr &workload) {
         ticket.cpus = part.cpus_per_task;
         ticket.memory_mib = part.memory_mib;
         ticket.gres = gres_text(part.gres);
+        ticket.per_node = w.gang() ? part.tasks_per_node : 0;
         parts.push_back(part);
         tickets.push_back(ticket);
         w.notes.insert(w.notes.end(), shape.notes.begin(), shape.notes.end());

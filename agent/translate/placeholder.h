@@ -68,7 +68,7 @@ struct Site {
     std::span<const SiteNode> nodes;
     // The jobs of a workload of the same namespace, for berth.dev/dependency: ("Job", "prepare") -> 12, 13; an error says what is missing.
     std::function<Result<std::vector<std::uint32_t>>(const std::string &ns, const std::string &kind, const std::string &name)> jobs_of;
-    std::time_t now = 0;
+    std::time_t now = 0;  // for what has passed; "now+2h" of an annotation counts from the workload's creation
 };
 
 // One shape of a gang: pods that ask for the same, in one Placeholder.
@@ -76,7 +76,8 @@ struct Shape {
     Placeholder placeholder;
     std::string name;                   // shape_of() its pods
     std::vector<std::string> pod_uids;  // in rank order
-    std::vector<std::string> notes;     // wishes that could not be honoured and are ignored as the site says
+    // Wishes that were passed over because Slurm cannot be told and the site lets them pass: sentences for an event.
+    std::vector<std::string> notes;
 };
 
 // `pods` are the members in rank order, at least one; a single pod is a gang of one. Members are taken up to membership.size, by rank.
