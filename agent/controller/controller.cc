@@ -213,7 +213,7 @@ void Controller::submit(const WorkloadPtr &workload) {
         tickets.push_back(ticket);
         w.notes.insert(w.notes.end(), shape.notes.begin(), shape.notes.end());
     }
-    w.uid = parts.front().uid;
+    w.tenant = parts.front().uid;
     w.parts = ticket.parts;
     submitters_->submit([parts = std::move(parts), tickets = std::move(tickets),
                          port = doorbell_port()] { return slurm::submit(parts, tickets, port); },
@@ -232,7 +232,7 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
     case Outcome::running:
         log::info("{} has job {}, {}", workload->title(), result.job, result.outcome == Outcome::running ? "allocated at once" : "queued");
         for (std::uint32_t part = 0; part < workload->parts; ++part)
-            table_.set(result.job + part, workload->uid);
+            table_.set(result.job + part, workload->tenant);
         workload->backoff = {};
         tell_notes(workload);
         post(workload, result.outcome == Outcome::running ? Event::submit_running : Event::submit_queued);

@@ -120,7 +120,7 @@ void Controller::looked(Result<Look> answer) {
     // Jobs that were answered after the look began are not in it.
     for (const WorkloadPtr &workload : all)
         for (std::uint32_t part = 0; workload->job != 0 && workload->job_known > answer->began && part < workload->parts; ++part)
-            live[workload->job + part] = workload->uid;
+            live[workload->job + part] = workload->tenant;
     table_.replace(live);
 
     std::set<std::string> known;

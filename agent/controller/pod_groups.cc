@@ -17,7 +17,7 @@ constexpr milliseconds try_again{2'000};
 constexpr std::size_t most_owners = 3;
 
 // The API group whose PodGroups have a status of phases.
-bool has_phases(const kube::Object &object) { return object.kind == "PodGroup" && object.api_version.starts_with("scheduling.x-k8s.io/"); }
+bool has_phases(const kube::Object &object) { return object.is(kube::x_scheduling_group, "PodGroup"); }
 
 bool is_group(const kube::Object &object) { return object.kind == "PodGroup"; }
 
@@ -172,7 +172,8 @@ void PodGroups::tell_condition(const std::string &group_uid, bool scheduled, con
     if (group.condition == words || group.object->condition_message == message)
         return;
     group.condition = words;
-    api_.set_group_condition(*group.object, scheduled ? "True" : "False", reason, message, [this, group_uid](const kube::Response &response) {
+    const kube::Condition condition{"", scheduled ? "True" : "False", reason, message};
+    api_.set_group_condition(*group.object, condition, [this, group_uid](const kube::Response &response) {
         const auto still = groups_.find(group_uid);
         if (still != groups_.end() && !response.ok() && response.status != 404 && response.status != 409)
             still->second.condition.clear();  // said again with the next change
@@ -183,8 +184,7 @@ void PodGroups::post_event(const std::string &group_uid, const kube::Event &even
     const auto found = groups_.find(group_uid);
     if (found == groups_.end() || !found->second.object)
         return;
-    const kube::Object &object = *found->second.object;
-    api_.post_event({object.api_version, object.kind, object.ns, object.name, object.uid}, event);
+    api_.post_event(kube::ObjectRef(*found->second.object), event);
 }
 
 std::time_t PodGroups::started(const std::string &group_uid) const {

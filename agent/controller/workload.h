@@ -40,7 +40,7 @@ struct Workload {
     std::map<std::string, Member> members;  // by pod uid: what the API has, ended ones too
     State state = State::idle;
 
-    std::uint32_t uid = 0;                  // the tenant's
+    std::uint32_t tenant = 0;               // the uid that owns the job
     std::uint32_t job = 0, parts = 1;       // the first part's id
     std::string nonce;                      // of the placeholder in force
     std::chrono::steady_clock::time_point job_known{};  // looks that began earlier say nothing about this job

@@ -108,6 +108,9 @@ struct Pod {
     std::string_view label(std::string_view key) const;       // likewise
 };
 
+// How a finished pod's end reads in sacct: a wait status.
+std::uint32_t wait_status(const Pod &pod);
+
 struct Taint {
     std::string key, value, effect;
 };

@@ -157,7 +157,7 @@ std::vector<const kube::Pod *> with_placements_of_their_own(const std::vector<co
 }
 
 // The values of a label that some node has.
-std::set<std::string> known_values(std::string_view key, const std::vector<SiteNode> &nodes) {
+std::set<std::string> known_values(std::string_view key, std::span<const SiteNode> nodes) {
     std::set<std::string> out;
     for (const SiteNode &node : nodes)
         if (const std::string *value = find_label(node.labels, key))

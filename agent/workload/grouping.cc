@@ -106,6 +106,7 @@ Result<Membership> as_gang(Membership single, const Object &object, std::string_
     single.gang = true;
     single.size = *checked;
     single.finished = object.finished || object.deleting;
+    single.failed = object.failed;
     single.created = object.created;
     return single;
 }
