@@ -13,6 +13,12 @@ constexpr std::chrono::seconds tell_again{10};  // a reason that flickers is wri
 constexpr milliseconds reason_unknown{2'000};   // when slurmctld has not looked at the job yet
 constexpr std::chrono::seconds rejected_for{10};  // a gang that did not start in time, at least
 
+// Slurm keeps such a job in its queue, but no other job's end will ever make room for it.
+bool can_never_start(const std::string &reason) {
+    return reason.starts_with("PartitionConfig") || reason.starts_with("PartitionNodeLimit") || reason.starts_with("PartitionTimeLimit") ||
+           reason.starts_with("BadConstraints");
+}
+
 }  // namespace
 
 void Controller::write_condition(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message) {
@@ -40,15 +46,21 @@ void Controller::tell_waiting(const WorkloadPtr &workload) {
         return look_soon(std::chrono::duration_cast<milliseconds>(config_.controller.condition_delay - waited));
     if (workload->seen->reason == "None")
         return look_soon(reason_unknown);
-    const std::string message = fmt::format("Slurm job {} is pending: {}", workload->job, workload->seen->reason);
+    const bool never = can_never_start(workload->seen->reason);
+    const std::string message = never ? fmt::format("Slurm job {} cannot start as it is: {}; ask for less, or for another partition",
+                                                    workload->job, workload->seen->reason)
+                                      : fmt::format("Slurm job {} is pending: {}", workload->job, workload->seen->reason);
     for (auto &[uid, member] : workload->members) {
         if (!member.ready())
             continue;
         const auto since_told = loop_.now() - member.told_at;
-        if (!member.told.empty() && message != member.told && since_told < tell_again)
+        if (!member.told.empty() && message != member.told && since_told < tell_again) {
             look_soon(std::chrono::ceil<milliseconds>(tell_again - since_told));
-        else
+        } else {
+            if (never && member.told != message && member.pod.scheduled_message != message)
+                api_->post_event(member.ref(), {"Warning", "FailedScheduling", "Submitting", message});
             write_condition(workload, member, "Unschedulable", message);
+        }
     }
     groups_->tell_condition(workload->group, false, "Unschedulable", message);
 }
