@@ -9,6 +9,11 @@
 //   child after the answer                                  the job lives, and the controller finds it by its nonce
 //   berthd while the child waits                            the child goes with it (PR_SET_PDEATHSIG)
 //   slurmctld                                               as for any submission: libslurm's time-out, then "unsure"
+//
+// What slurmctld does with such a job (tried on 22.05): parts have consecutive ids, each its own ticket, prolog and doorbell. Backfill alone
+// starts them, so within bf_interval, and only on different nodes: a part that finds no node of its own waits for ever. Parts wait
+// through a restart of slurmctld. Cancelling or completing the first part ends all; a running part cancelled by its own id
+// ends alone (unless SchedulerParameters has whole_hetjob); a node that fails ends all.
 #pragma once
 
 #include <string_view>
