@@ -187,8 +187,8 @@ Result<void> read_gres(const Place &at, std::vector<GresConfig> &gres, std::vect
     entry.ignore = as == "ignore";
     const int meanings = !entry.gres.empty() + !entry.license.empty() + !as.empty();
     if (meanings != 1)
-        return at.wrong(fmt::format("{}; accepted is one of gres, license and as",
-                                    meanings == 0 ? "does not say what the resource is in Slurm" : "says more than once what the resource is in Slurm"));
+        return at.wrong(fmt::format("says {} what the resource is in Slurm; accepted is one of gres, license and as",
+                                    meanings == 0 ? "nowhere" : "more than once"));
     if (std::find(named.begin(), named.end(), entry.resource) != named.end())
         return Place{at.node, at.path + ".resource"}.wrong(
             fmt::format("\"{}\" is given twice; accepted is one entry for each resource", entry.resource));

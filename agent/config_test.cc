@@ -218,7 +218,8 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
 END_TEST
 
 START_TEST(empty_sections_keep_the_defaults) {
-    check_defaults(parsed(kCluster + "tenants:\ndefaults:\ngres: []\nunmet:\npriority_classes: []\nfeatures:\ncontroller:\nnode: {}\nhold:\n"), Config());
+    const std::string sections = "tenants:\ndefaults:\ngres: []\nunmet:\npriority_classes: []\nfeatures:\n";
+    check_defaults(parsed(kCluster + sections + "controller:\nnode: {}\nhold:\n"), Config());
 }
 END_TEST
 
@@ -267,7 +268,7 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"defaults:\n  exclusive: 'true'\n", "t.yaml:4: defaults.exclusive: \"true\"", {"accepted"}},
         {"defaults: 5\n", "t.yaml:3: defaults: is not a map", {"accepted"}},
         {"gres:\n- resource: gpu\n  gres: gpu\n", "t.yaml:4: gres[0].resource: \"gpu\"", {"nvidia.com/gpu"}},
-        {"gres:\n- resource: a.b/c\n", "t.yaml:4: gres[0]: does not say what", {"gres, license and as"}},
+        {"gres:\n- resource: a.b/c\n", "t.yaml:4: gres[0]: says nowhere", {"gres, license and as"}},
         {"gres:\n- {resource: a.b/c, gres: x, as: ignore}\n", "t.yaml:4: gres[0]: says more than once", {"one of"}},
         {"gres:\n- resource: a.b/c\n  as: gres\n", "t.yaml:5: gres[0].as: \"gres\"", {"memory, tmp_disk and ignore"}},
         {"gres:\n- resource: a.b/c\n  license: 'a b'\n", "t.yaml:5: gres[0].license: \"a b\"", {"accepted"}},

@@ -186,7 +186,8 @@ Outcome spread(std::string_view value, Annotations &a) {
     } else if (parse_number(value, number) && number >= 1 && number <= static_cast<std::uint64_t>(kMaxCpus)) {
         a.tasks_per_node = static_cast<std::uint16_t>(number);
     } else {
-        return Failure{R"(is refused; accepted are "true" (as many nodes as possible), "false" and a number (so many pods per node at most))"};
+        return Failure{R"(is refused; accepted are "true" (as many nodes as possible), "false" and a number )"
+                       "(so many pods per node at most)"};
     }
     return {};
 }

@@ -33,13 +33,16 @@ START_TEST(lists_are_expanded_as_slurm_writes_them) {
 END_TEST
 
 START_TEST(what_is_no_list_is_refused) {
-    const std::string rows[] = {"",        ",",        "n1,",      ",n1",      "n[1-3",    "n1-3]",       "n[]",     "n[3-1]",         "n[a-b]",
-                                "n[1-]",   "n[-1]",    "n[1--2]",  "n 1",      "n1;n2",    "n[1,2",       "n[[1]]",  "n[0-65536]",     "n[0-255]x[0-256]",
-                                "n\n",     "n/1",      "n[1 -2]",  "n*",       "n[1-2]]",  "n[0-999999999]", "n[1-9999999999]", std::string(70000, 'a')};
+    const std::string rows[] = {
+        "",       ",",        "n1,", ",n1",     "n[1-3",   "n1-3]",      "n[]",              "n[3-1]", "n[a-b]",
+        "n[1-]",  "n[-1]",    "n 1", "n1;n2",   "n[1--2]", "n[1,2",      "n[[1]]",           "n\n",    "n/1",
+        "n[1 -2]", "n[1-2]]", "n*",  "n[1-9999999999]",    "n[0-65536]", "n[0-255]x[0-256]", "n[0-999999999]",
+        std::string(70000, 'a')};
     for (const std::string &row : rows)
         ck_assert_msg(expanded(row) == "refused", "accepted: %s", row.substr(0, 50).c_str());
     const std::string why = expand_hostlist("n[3-1]").error();
-    ck_assert_text(why, "\"n[3-1]\" is not a list of nodes; accepted are up to 65536 names separated by commas, such as n7 or n[1-3,7],gpu-02");
+    ck_assert_text(why, "\"n[3-1]\" is not a list of nodes; accepted are up to 65536 names separated by commas, such as n7 or "
+                        "n[1-3,7],gpu-02");
     ck_assert_uint_eq(expand_hostlist("n[0-65535]")->size(), 65536);
     ck_assert_uint_eq(expand_hostlist("n[0-255]x[0-255]")->size(), 65536);
 }

@@ -144,9 +144,10 @@ class Translation {
             if (said >= count)
                 continue;
             if (said > 0 || out_.licenses.find('|') != std::string::npos)
-                return Error{fmt::format("{} is less than the pods themselves ask for ({} of {}); accepted is {}:{} or more in a list with "
-                                         "commas, or no {} in the annotation",
-                                         annotation_words(kAnnotationPrefix, "licenses", wishes_.licenses), count, name, name, count, name)};
+                return Error{fmt::format(
+                    "{} is less than the pods themselves ask for ({} of {}); accepted is {}:{} or more in a list with commas, or no {} "
+                    "in the annotation",
+                    annotation_words(kAnnotationPrefix, "licenses", wishes_.licenses), count, name, name, count, name)};
             out_.licenses += fmt::format("{}{}:{}", out_.licenses.empty() ? "" : ",", name, count);
         }
         return {};
@@ -197,8 +198,8 @@ class Translation {
     Result<void> set_dependency() {
         if (wishes_.dependencies.empty())
             return {};
-        Result<std::string> resolved = resolve_dependencies(wishes_.dependencies, first_.ns,
-                                                            whole_.membership.kind.empty() ? "Pod" : whole_.membership.kind, whole_.site.job_of);
+        const std::string kind = whole_.membership.kind.empty() ? "Pod" : whole_.membership.kind;
+        Result<std::string> resolved = resolve_dependencies(wishes_.dependencies, first_.ns, kind, whole_.site.job_of);
         if (!resolved)
             return Error{fmt::format("annotation {}dependency {}", kOwnPrefix, resolved.error())};
         out_.dependency = std::move(*resolved);
@@ -213,16 +214,21 @@ class Translation {
         const auto any = [&](bool kube::Placement::*wish) {
             return std::any_of(pods.begin(), pods.end(), [&](const kube::Pod *p) { return p->placement && p->placement.get()->*wish; });
         };
-        for (const auto &[there, policy, what, key] :
-             {std::tuple(any(&kube::Placement::pod_affinity), config.pod_affinity, "required affinity to other pods", "pod_affinity"),
-              std::tuple(any(&kube::Placement::topology_spread), config.topology_spread, "topology spread constraint", "topology_spread")}) {
-            if (!there)
-                continue;
-            if (policy == Unmet::refuse)
-                return Error{fmt::format("the pod has a {}, which Slurm cannot be told; accepted is a pod without it, or annotation {}spread "
-                                         "or {}pack (the site refuses it by unmet.{} in berth.yaml)",
-                                         what, kOwnPrefix, kOwnPrefix, key)};
-            notes_.push_back(fmt::format("the {} is ignored, because Slurm cannot be told of it", what));
+        const struct {
+            bool there;
+            Unmet policy;
+            const char *what, *key;
+        } untold[] = {
+            {any(&kube::Placement::pod_affinity), config.pod_affinity, "required affinity to other pods", "pod_affinity"},
+            {any(&kube::Placement::topology_spread), config.topology_spread, "topology spread constraint", "topology_spread"},
+        };
+        for (const auto &wish : untold) {
+            if (wish.there && wish.policy == Unmet::refuse)
+                return Error{fmt::format("the pod has a {}, which Slurm cannot be told; accepted is a pod without it, or annotation "
+                                         "{}spread or {}pack (the site refuses it by unmet.{} in berth.yaml)",
+                                         wish.what, kOwnPrefix, kOwnPrefix, wish.key)};
+            if (wish.there)
+                notes_.push_back(fmt::format("the {} is ignored, because Slurm cannot be told of it", wish.what));
         }
         Result<std::string> excluded = excluded_nodes(pods, wishes_.exclude, whole_.site);
         if (!excluded)

@@ -208,8 +208,9 @@ Result<std::string> excluded_nodes(const std::vector<const kube::Pod *> &pods, c
     if (excluded.size() < site.nodes.size())
         return compress_hostlist(excluded);
     if (opinions.size() > 1 && std::all_of(suits.begin(), suits.end(), [](bool any) { return any; }))
-        return Error{fmt::format("no node suits all of the {} pods that ask for the same size, though each alone would find one: their node "
-                                 "selectors, affinities or tolerations differ, and Berth places pods of one size alike; give them the same",
+        return Error{fmt::format("no node suits all of the {} pods that ask for the same size, though each alone would find one: their "
+                                 "node selectors, affinities or tolerations differ, and Berth places pods of one size alike; give them "
+                                 "the same",
                                  pods.size())};
     return Error{fmt::format("no node can take pod {}: of Slurm's {} nodes all are out, {}", pods.front()->full_name(), site.nodes.size(),
                              counted(reasons))};
