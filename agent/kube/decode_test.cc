@@ -145,14 +145,17 @@ END_TEST
 
 START_TEST(names_of_workloads_are_kept_and_their_repetitions_are_not) {
     const auto got = decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u","labels":{
-        "job-name":"j","batch.kubernetes.io/job-completion-index":"3","jobset.sigs.k8s.io/jobset-name":"s",
+        "job-name":"j","batch.kubernetes.io/job-name":"j","batch.kubernetes.io/job-completion-index":"3","jobset.sigs.k8s.io/jobset-name":"s",
         "leaderworkerset.sigs.k8s.io/group-index":"0","scheduling.x-k8s.io/pod-group":"g","app":"x"},
         "annotations":{"batch.kubernetes.io/job-completion-index":"3","leaderworkerset.sigs.k8s.io/size":"4",
         "jobset.sigs.k8s.io/jobset-name":"s","x":"y"}}})");
     ck_assert(got.ok());
     ck_assert_uint_eq(got->labels.size(), 5);
     ck_assert_text(std::string(got->label("scheduling.x-k8s.io/pod-group")), "g");
-    ck_assert_uint_eq(got->annotations.size(), 2);
+    ck_assert_uint_eq(got->annotations.size(), 1);
+    const auto old = decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u",
+        "annotations":{"batch.kubernetes.io/job-completion-index":"3"}}})");
+    ck_assert(old.ok() && old->annotation("batch.kubernetes.io/job-completion-index") == "3");
     ck_assert_text(std::string(got->annotation("leaderworkerset.sigs.k8s.io/size")), "4");
 }
 END_TEST

@@ -85,10 +85,10 @@ struct Pod {
     Resources need;
     std::string problem;    // why the pod cannot be translated (a bad quantity); empty when it can
     KeyValues annotations;  // only those under slurmjob.slinky.slurm.net/, slinky.slurm.net/, scheduler.slinky.slurm.net/,
-                            // berth.dev/ and scheduling.x-k8s.io/, batch.kubernetes.io/job-completion-index (a label since
-                            // 1.28) and leaderworkerset.sigs.k8s.io/size
-    KeyValues labels;       // the same prefixes, and those of workload kinds: batch.kubernetes.io/, job-name, controller-uid,
-                            // jobset.sigs.k8s.io/, leaderworkerset.sigs.k8s.io/
+                            // berth.dev/ and scheduling.x-k8s.io/, leaderworkerset.sigs.k8s.io/size, and
+                            // batch.kubernetes.io/job-completion-index where it is no label (before 1.28)
+    KeyValues labels;       // the same prefixes, and those of workload kinds: batch.kubernetes.io/job-completion-index,
+                            // job-name, controller-uid, jobset.sigs.k8s.io/, leaderworkerset.sigs.k8s.io/
     std::shared_ptr<const Placement> placement;  // null: anywhere
     std::vector<std::string> claims;             // names of its PersistentVolumeClaims, those of ephemeral volumes included
 

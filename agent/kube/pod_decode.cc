@@ -17,12 +17,13 @@ using simdjson::SUCCESS;
 
 constexpr std::string_view our_prefixes[] = {"slurmjob.slinky.slurm.net/", "slinky.slurm.net/",
                                              "scheduler.slinky.slurm.net/", "berth.dev/"};
-// Of workload kinds. As annotations only the few that are no labels too: a JobSet repeats a dozen of its labels on each of its pods.
-constexpr std::string_view label_prefixes[] = {"batch.kubernetes.io/", "jobset.sigs.k8s.io/",
-                                               "leaderworkerset.sigs.k8s.io/", "scheduling.x-k8s.io/"};
-constexpr std::string_view labels[] = {"job-name", "controller-uid"};
+// Of workload kinds, without what they say twice: a Job has two names for its name and uid, and a JobSet repeats a dozen of its
+// labels as annotations of each of its pods.
+constexpr std::string_view completion_index = "batch.kubernetes.io/job-completion-index";
+constexpr std::string_view label_prefixes[] = {"jobset.sigs.k8s.io/", "leaderworkerset.sigs.k8s.io/", "scheduling.x-k8s.io/"};
+constexpr std::string_view labels[] = {"job-name", "controller-uid", completion_index};
 constexpr std::string_view annotation_prefixes[] = {"scheduling.x-k8s.io/"};
-constexpr std::string_view annotations[] = {"batch.kubernetes.io/job-completion-index", "leaderworkerset.sigs.k8s.io/size"};
+constexpr std::string_view annotations[] = {"leaderworkerset.sigs.k8s.io/size"};
 
 template <class List>
 bool any_begins(const List &prefixes, std::string_view key) {
@@ -176,8 +177,11 @@ OwnerRef read_owner(Json metadata) {
 }
 
 KeyValues read_annotations(Json metadata) {
-    return pick(metadata, "annotations", [](std::string_view key) {
-        return any_begins(our_prefixes, key) || any_begins(annotation_prefixes, key) || any_is(annotations, key);
+    bool has_index = false;
+    inside(metadata, "labels", [&](Json map) { has_index = !text(map, completion_index).empty(); });
+    return pick(metadata, "annotations", [&](std::string_view key) {
+        return any_begins(our_prefixes, key) || any_begins(annotation_prefixes, key) || any_is(annotations, key) ||
+               (key == completion_index && !has_index);
     });
 }
 
