@@ -107,7 +107,8 @@ class Standins(threading.Thread):
                 words = {JOBSET + key: str(value) for key, value in (
                     ("jobset-name", name), ("jobset-uid", jobset["metadata"]["uid"]), ("replicatedjob-name", each["name"]),
                     ("replicatedjob-replicas", each.get("replicas", 1)), ("job-index", index),
-                    ("job-key", uuid.uuid5(uuid.NAMESPACE_OID, f"{ns}/{name}-{each['name']}-{index}")), ("job-global-index", overall), ("global-replicas", total), ("restart-attempt", restarts))}
+                    ("job-key", uuid.uuid5(uuid.NAMESPACE_OID, f"{ns}/{name}-{each['name']}-{index}")), ("job-global-index", overall),
+                    ("global-replicas", total), ("restart-attempt", restarts))}
                 overall += 1
                 child = merged(each["template"], ns, words, words)
                 child.update(apiVersion="batch/v1", kind="Job")
