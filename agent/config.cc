@@ -90,11 +90,31 @@ std::string log_level(std::string_view text) {
     return good ? "" : "is no log level; accepted are debug, info, warning and error";
 }
 
-std::string resource_name(std::string_view text) {
+bool is_prefixed_name(std::string_view text) {
     const std::size_t slash = text.find('/');
-    const bool good = slash != std::string_view::npos && is_safe_name(text.substr(slash + 1)) &&
-                      object_name(text.substr(0, slash)).empty();
-    return good ? "" : "is not an extended resource; accepted are names such as nvidia.com/gpu";
+    return slash != std::string_view::npos && is_safe_name(text.substr(slash + 1)) && object_name(text.substr(0, slash)).empty();
+}
+
+std::string resource_name(std::string_view text) {
+    constexpr std::string_view huge = "hugepages-";
+    const bool good = is_prefixed_name(text) || text == "ephemeral-storage" ||
+                      (text.starts_with(huge) && parse_units(text.substr(huge.size())).ok());
+    return good ? "" : "is not an extended resource; accepted are names such as nvidia.com/gpu, hugepages-2Mi and ephemeral-storage";
+}
+
+std::string label_name(std::string_view text) {
+    const bool good = is_prefixed_name(text) || is_safe_name(text);
+    return good ? "" : "is not the name of a label; accepted are names such as example.com/gpu-model";
+}
+
+std::string taint_name_or_empty(std::string_view text) {
+    const bool good = text.empty() || is_prefixed_name(text) || is_safe_name(text);
+    return good ? "" : "is not the key of a taint; accepted are keys such as slinky.slurm.net/managed-node, and \"\" for none";
+}
+
+std::string resource_use(std::string_view text) {
+    const bool good = text == "memory" || text == "tmp_disk" || text == "ignore";
+    return good ? "" : "is refused; accepted are memory, tmp_disk and ignore";
 }
 
 std::string gres_name(std::string_view text) {
@@ -153,12 +173,22 @@ Result<void> read_tenant(const Place &at, std::vector<TenantConfig> &tenants) {
 // An entry for a resource that has a mapping from the start replaces it; `named` are those that the file has given.
 Result<void> read_gres(const Place &at, std::vector<GresConfig> &gres, std::vector<std::string> &named) {
     GresConfig entry;
+    std::string as;
     Result<void> done = read_map(at, {
                                          {"resource", text_field(entry.resource, resource_name), true},
-                                         {"gres", text_field(entry.gres, gres_name), true},
+                                         {"gres", text_field(entry.gres, gres_name)},
+                                         {"license", text_field(entry.license, slurm_name)},
+                                         {"as", text_field(as, resource_use)},
                                      });
     if (!done)
         return done;
+    entry.memory = as == "memory";
+    entry.tmp_disk = as == "tmp_disk";
+    entry.ignore = as == "ignore";
+    const int meanings = !entry.gres.empty() + !entry.license.empty() + !as.empty();
+    if (meanings != 1)
+        return at.wrong(fmt::format("says {} what the resource is in Slurm; accepted is one of gres, license and as",
+                                    meanings == 0 ? "nowhere" : "more than once"));
     if (std::find(named.begin(), named.end(), entry.resource) != named.end())
         return Place{at.node, at.path + ".resource"}.wrong(
             fmt::format("\"{}\" is given twice; accepted is one entry for each resource", entry.resource));
@@ -170,6 +200,57 @@ Result<void> read_gres(const Place &at, std::vector<GresConfig> &gres, std::vect
     else
         *same = std::move(entry);
     return {};
+}
+
+Result<void> read_priority_class(const Place &at, std::vector<PriorityClassConfig> &classes) {
+    constexpr std::int64_t most = 0x7ffffffd;  // of Slurm's nice
+    PriorityClassConfig entry;
+    Result<void> done = read_map(
+        at, {
+                {"name", text_field(entry.name, object_name), true},
+                {"qos", text_field(entry.qos, slurm_name)},
+                {"nice", int_field(-most, most, [&](std::int64_t n) { entry.nice = static_cast<std::int32_t>(n); })},
+            });
+    if (!done)
+        return done;
+    if (entry.qos.empty() && !entry.nice)
+        return at.wrong("does not say what the class means in Slurm; accepted are qos, nice or both");
+    for (const PriorityClassConfig &other : classes)
+        if (other.name == entry.name)
+            return Place{at.node, at.path + ".name"}.wrong(
+                fmt::format("\"{}\" is given twice; accepted is one entry for each class", entry.name));
+    classes.push_back(std::move(entry));
+    return {};
+}
+
+Result<void> read_feature(const Place &at, std::vector<FeatureConfig> &features) {
+    FeatureConfig entry;
+    Result<void> done = read_map(at, {{"label", text_field(entry.label, label_name), true}});
+    if (!done)
+        return done;
+    for (const FeatureConfig &other : features)
+        if (other.label == entry.label)
+            return Place{at.node, at.path + ".label"}.wrong(
+                fmt::format("\"{}\" is given twice; accepted is each label once", entry.label));
+    features.push_back(std::move(entry));
+    return {};
+}
+
+ReadValue unmet_field(Unmet &field) {
+    return parsed_field([&field](std::string_view text) -> Result<void> {
+        if (text != "refuse" && text != "ignore")
+            return Error{fmt::format("\"{}\" is refused; accepted are refuse and ignore", shown(text))};
+        field = text == "refuse" ? Unmet::refuse : Unmet::ignore;
+        return {};
+    });
+}
+
+Result<void> read_unmet(const Place &at, Config &config) {
+    return read_map(at, {
+                            {"resources", unmet_field(config.unmapped_resources)},
+                            {"pod_affinity", unmet_field(config.pod_affinity)},
+                            {"topology_spread", unmet_field(config.topology_spread)},
+                        });
 }
 
 Result<void> read_defaults(const Place &at, DefaultsConfig &defaults) {
@@ -202,11 +283,19 @@ Result<void> read_defaults(const Place &at, DefaultsConfig &defaults) {
         defaults.time_limit_minutes = *minutes;
         return {};
     };
+    const auto gang = [&](std::string_view text) -> Result<void> {
+        if (text != "asked" && text != "indexed")
+            return Error{fmt::format("\"{}\" is refused; accepted are asked and indexed", shown(text))};
+        defaults.indexed_job_is_gang = text == "indexed";
+        return {};
+    };
     return read_map(at, {
                             {"memory", parsed_field(memory)},
                             {"cpu", parsed_field(cpu)},
                             {"time_limit", parsed_field(time_limit)},
                             {"exclusive", bool_field(defaults.exclusive)},
+                            {"gang", parsed_field(gang)},
+                            {"managed_taint", text_field(defaults.managed_taint, taint_name_or_empty)},
                         });
 }
 
@@ -264,6 +353,9 @@ Result<Config> read_config(const yaml::Node &root) {
                  {"tenants", items([&](const Place &at) { return read_tenant(at, config.tenants); })},
                  {"defaults", [&](const Place &at) { return read_defaults(at, config.defaults); }},
                  {"gres", items([&](const Place &at) { return read_gres(at, config.gres, named_gres); })},
+                 {"unmet", [&](const Place &at) { return read_unmet(at, config); }},
+                 {"priority_classes", items([&](const Place &at) { return read_priority_class(at, config.priority_classes); })},
+                 {"features", items([&](const Place &at) { return read_feature(at, config.features); })},
                  {"controller", [&](const Place &at) { return read_controller(at, config.controller); }},
                  {"node", [&](const Place &at) { return read_node(at, config.node); }},
                  {"hold", [&](const Place &at) { return read_hold(at, config.hold); }},

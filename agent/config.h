@@ -38,6 +38,7 @@ struct DefaultsConfig {
     std::uint32_t time_limit_minutes = 0;  // 0: the partition's
     bool exclusive = false;
     bool indexed_job_is_gang = false;  // "defaults.gang: indexed": an Indexed Job with completions = parallelism is one gang
+    std::string managed_taint = "slinky.slurm.net/managed-node";  // keeps others off the nodes that Slurm schedules, never our pods
 };
 
 // What happens to a wish that Slurm cannot be told.
@@ -48,6 +49,11 @@ struct PriorityClassConfig {
     std::string name;
     std::string qos;                    // must be one that the tenant may choose
     std::optional<std::int32_t> nice;
+};
+
+// features[]: labels of Kubernetes nodes whose values are Slurm features of the same nodes, for preferred node affinity.
+struct FeatureConfig {
+    std::string label;
 };
 
 // gres[]: extended resource -> Slurm GRES. nvidia.com/gpu and amd.com/gpu -> gpu are there from the start.
@@ -97,6 +103,7 @@ struct Config {
     Unmet pod_affinity = Unmet::refuse;        // "unmet.pod_affinity"
     Unmet topology_spread = Unmet::ignore;     // "unmet.topology_spread"; ignored is said in an event
     std::vector<PriorityClassConfig> priority_classes;
+    std::vector<FeatureConfig> features;
     ControllerConfig controller;
     NodeConfig node;
     HoldConfig hold;

@@ -41,6 +41,11 @@ void check_defaults(const Config &got, const Config &expected) {
     ck_assert_int_eq(got.defaults.cpu_milli, expected.defaults.cpu_milli);
     ck_assert_uint_eq(got.defaults.time_limit_minutes, expected.defaults.time_limit_minutes);
     ck_assert(got.defaults.exclusive == expected.defaults.exclusive);
+    ck_assert(got.defaults.indexed_job_is_gang == expected.defaults.indexed_job_is_gang);
+    check_text(got.defaults.managed_taint, expected.defaults.managed_taint);
+    ck_assert(got.unmapped_resources == expected.unmapped_resources);
+    ck_assert(got.pod_affinity == expected.pod_affinity);
+    ck_assert(got.topology_spread == expected.topology_spread);
     ck_assert_uint_eq(got.controller.doorbell_port, expected.controller.doorbell_port);
     check_text(got.controller.notify_socket, expected.controller.notify_socket);
     check_text(got.controller.placeholder_table, expected.controller.placeholder_table);
@@ -60,7 +65,20 @@ void check_defaults(const Config &got, const Config &expected) {
     for (std::size_t i = 0; i < got.gres.size(); i++) {
         check_text(got.gres[i].resource, expected.gres[i].resource);
         check_text(got.gres[i].gres, expected.gres[i].gres);
+        check_text(got.gres[i].license, expected.gres[i].license);
+        ck_assert(got.gres[i].memory == expected.gres[i].memory);
+        ck_assert(got.gres[i].tmp_disk == expected.gres[i].tmp_disk);
+        ck_assert(got.gres[i].ignore == expected.gres[i].ignore);
     }
+    ck_assert_uint_eq(got.priority_classes.size(), expected.priority_classes.size());
+    for (std::size_t i = 0; i < got.priority_classes.size(); i++) {
+        check_text(got.priority_classes[i].name, expected.priority_classes[i].name);
+        check_text(got.priority_classes[i].qos, expected.priority_classes[i].qos);
+        ck_assert(got.priority_classes[i].nice == expected.priority_classes[i].nice);
+    }
+    ck_assert_uint_eq(got.features.size(), expected.features.size());
+    for (std::size_t i = 0; i < got.features.size(); i++)
+        check_text(got.features[i].label, expected.features[i].label);
 }
 
 START_TEST(a_cluster_alone_is_enough) {
@@ -96,8 +114,13 @@ START_TEST(the_example_parses_with_its_examples_uncommented) {
     check_text(got.tenants[0].ns, "physics-*");
     check_text(got.tenants[0].user, "phys");
     ck_assert_uint_eq(got.tenants[0].accounts.size(), 2);
-    ck_assert_uint_eq(got.gres.size(), 3);
-    check_text(got.gres[2].gres, "gpu:a100");
+    ck_assert_uint_eq(got.gres.size(), 7);
+    check_text(got.gres[5].gres, "gpu:a100");
+    check_text(got.gres[6].license, "matlab");
+    ck_assert_uint_eq(got.priority_classes.size(), 1);
+    check_text(got.priority_classes[0].qos, "normal");
+    ck_assert_int_eq(got.priority_classes[0].nice.value_or(0), -100);
+    ck_assert_uint_eq(got.features.size(), 1);
 }
 END_TEST
 
@@ -107,7 +130,8 @@ START_TEST(the_example_shows_every_key) {
     std::istringstream keys(
         "key_file log_level clusters name kubeconfig context scheduler_name tenants namespace "
         "service_account user group accounts partitions qos reservations may_set_priority defaults "
-        "memory cpu time_limit exclusive gres resource controller doorbell_port notify_socket "
+        "memory cpu time_limit exclusive gang managed_taint gres resource license as unmet resources "
+        "pod_affinity topology_spread priority_classes qos nice features label controller doorbell_port notify_socket "
         "placeholder_table reconcile submit_threads condition_delay node run_dir kube_name "
         "cgroup_mount cgroup_root hold max_grace limit kill_wait api_down");
     for (std::string key; keys >> key;)
@@ -136,10 +160,20 @@ tenants:
     reservations: [r]
     may_set_priority: true
   - {namespace: a-*, user: 1001}
-defaults: {memory: 1Gi, cpu: 1500m, time_limit: 1-0, exclusive: true}
+defaults: {memory: 1Gi, cpu: 1500m, time_limit: 1-0, exclusive: true, gang: indexed, managed_taint: a.b/c}
 gres:
   - {resource: nvidia.com/gpu, gres: "gpu:a100"}
   - {resource: example.com/fpga, gres: fpga}
+  - {resource: example.com/matlab, license: matlab}
+  - {resource: ephemeral-storage, as: tmp_disk}
+  - {resource: hugepages-1Gi, as: ignore}
+  - {resource: hugepages-64Ki, as: memory}
+unmet: {resources: ignore, pod_affinity: ignore, topology_spread: refuse}
+priority_classes:
+  - {name: urgent, qos: high}
+  - {name: system-node-critical, nice: -5, qos: q.1}
+  - {name: patient, nice: 100}
+features: [{label: example.com/model}, {label: zone}]
 controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8,
              condition_delay: 250ms}
 node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, reconcile: 10s}
@@ -148,8 +182,16 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
     Config expected;
     expected.key_file = "/k";
     expected.log_level = "debug";
-    expected.defaults = {1024, 1500, 1440, true};
-    expected.gres = {{"nvidia.com/gpu", "gpu:a100"}, {"amd.com/gpu", "gpu"}, {"example.com/fpga", "fpga"}};
+    expected.defaults = {1024, 1500, 1440, true, true, "a.b/c"};
+    expected.gres = {{.resource = "nvidia.com/gpu", .gres = "gpu:a100"},    {.resource = "amd.com/gpu", .gres = "gpu"},
+                     {.resource = "hugepages-2Mi", .memory = true},         {.resource = "hugepages-1Gi", .ignore = true},
+                     {.resource = "ephemeral-storage", .tmp_disk = true},   {.resource = "example.com/fpga", .gres = "fpga"},
+                     {.resource = "example.com/matlab", .license = "matlab"}, {.resource = "hugepages-64Ki", .memory = true}};
+    expected.unmapped_resources = Unmet::ignore;
+    expected.pod_affinity = Unmet::ignore;
+    expected.topology_spread = Unmet::refuse;
+    expected.priority_classes = {{"urgent", "high", {}}, {"system-node-critical", "q.1", -5}, {"patient", "", 100}};
+    expected.features = {{"example.com/model"}, {"zone"}};
     expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250)};
     expected.node = {"/run/berth/%n", "n1.example", "/c", "/kube/%n", std::chrono::seconds(10)};
     expected.hold = {std::chrono::seconds(60), std::chrono::seconds(60), std::chrono::seconds(5),
@@ -176,7 +218,8 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
 END_TEST
 
 START_TEST(empty_sections_keep_the_defaults) {
-    check_defaults(parsed(kCluster + "tenants:\ndefaults:\ngres: []\ncontroller:\nnode: {}\nhold:\n"), Config());
+    const std::string sections = "tenants:\ndefaults:\ngres: []\nunmet:\npriority_classes: []\nfeatures:\n";
+    check_defaults(parsed(kCluster + sections + "controller:\nnode: {}\nhold:\n"), Config());
 }
 END_TEST
 
@@ -225,7 +268,25 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"defaults:\n  exclusive: 'true'\n", "t.yaml:4: defaults.exclusive: \"true\"", {"accepted"}},
         {"defaults: 5\n", "t.yaml:3: defaults: is not a map", {"accepted"}},
         {"gres:\n- resource: gpu\n  gres: gpu\n", "t.yaml:4: gres[0].resource: \"gpu\"", {"nvidia.com/gpu"}},
-        {"gres:\n- resource: a.b/c\n", "t.yaml:4: gres[0].gres: is missing", {}},
+        {"gres:\n- resource: a.b/c\n", "t.yaml:4: gres[0]: says nowhere", {"gres, license and as"}},
+        {"gres:\n- {resource: a.b/c, gres: x, as: ignore}\n", "t.yaml:4: gres[0]: says more than once", {"one of"}},
+        {"gres:\n- resource: a.b/c\n  as: gres\n", "t.yaml:5: gres[0].as: \"gres\"", {"memory, tmp_disk and ignore"}},
+        {"gres:\n- resource: a.b/c\n  license: 'a b'\n", "t.yaml:5: gres[0].license: \"a b\"", {"accepted"}},
+        {"gres:\n- resource: hugepages-big\n  as: memory\n", "t.yaml:4: gres[0].resource: \"hugepages-big\"", {"hugepages-2Mi"}},
+        {"unmet:\n  resources: maybe\n", "t.yaml:4: unmet.resources: \"maybe\"", {"refuse and ignore"}},
+        {"unmet:\n  topology: ignore\n", "t.yaml:4: unmet.topology: unknown key", {"topology_spread"}},
+        {"unmet:\n  pod_affinity:\n", "t.yaml:4: unmet.pod_affinity: has no value", {"accepted"}},
+        {"priority_classes:\n- qos: x\n", "t.yaml:4: priority_classes[0].name: is missing", {"required"}},
+        {"priority_classes:\n- name: x\n", "t.yaml:4: priority_classes[0]: does not say", {"qos, nice or both"}},
+        {"priority_classes:\n- name: x\n  nice: much\n", "t.yaml:5: priority_classes[0].nice: \"much\"", {"2147483645"}},
+        {"priority_classes:\n- {name: x, nice: 1}\n- {name: x, nice: 2}\n",
+         "t.yaml:5: priority_classes[1].name: \"x\" is given twice",
+         {"one entry"}},
+        {"features:\n- label: 'a b'\n", "t.yaml:4: features[0].label: \"a b\"", {"accepted"}},
+        {"features:\n- {}\n", "t.yaml:4: features[0].label: is missing", {"required"}},
+        {"features:\n- label: a\n- label: a\n", "t.yaml:5: features[1].label: \"a\" is given twice", {"once"}},
+        {"defaults:\n  gang: always\n", "t.yaml:4: defaults.gang: \"always\"", {"asked and indexed"}},
+        {"defaults:\n  managed_taint: a b\n", "t.yaml:4: defaults.managed_taint: \"a b\"", {"accepted"}},
         {"gres:\n- resource: a.b/c\n  gres: 'gpu:a:2'\n", "t.yaml:5: gres[0].gres: \"gpu:a:2\"", {"NAME:TYPE"}},
         {"gres:\n- {resource: a.b/c, gres: x}\n- {resource: a.b/c, gres: y}\n",
          "t.yaml:5: gres[1].resource: \"a.b/c\"",

@@ -19,6 +19,7 @@
 #include "agent/log.h"
 #include "agent/loop.h"
 #include "agent/role.h"
+#include "agent/slurm/het_submit.h"
 #include "agent/translate/annotations.h"
 
 namespace berth {
@@ -153,4 +154,9 @@ int main(int argc, char **argv) {
 }  // namespace
 }  // namespace berth
 
-int main(int argc, char **argv) { return berth::main(argc, argv); }
+int main(int argc, char **argv) {
+    // Not an option of berthd's, but its own child: see agent/slurm/het_submit.h.
+    if (argc == 3 && argv[1] == berth::slurm::submit_het_argument)
+        return berth::slurm::submit_het_child(argv[2]);
+    return berth::main(argc, argv);
+}

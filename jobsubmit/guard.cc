@@ -39,8 +39,9 @@ Verdict not_the_bridge(const Rules *rules) {
                                             ") alone; create the pod in Kubernetes instead");
 }
 
-// All job ids in "12", "12,14", "12_3", "12_[1-4],15", "12+0", read as slurmctld reads them: blanks and a sign in
-// front, and what is too large for an id cut to 32 bits.
+// All job ids in "12", "12,14", "12_3", "12_[1-4],15", read as slurmctld reads them: blanks and a sign in front, and what is too
+// large for an id cut to 32 bits. "12+1" is a part of the heterogeneous job 12, with an id of its own that normally is
+// the sum: both count, for all parts are placeholders of one tenant or none is. So "12+*" is guarded by the first part's id.
 std::vector<std::uint32_t> job_ids(const char *text) {
     std::vector<std::uint32_t> ids;
     int depth = 0;
@@ -51,6 +52,9 @@ std::vector<std::uint32_t> job_ids(const char *text) {
             const long id = std::strtol(p, &end, 10);
             if (end != p)
                 ids.push_back(static_cast<std::uint32_t>(id));
+            if (end != p && *end == '+')
+                if (const long part = std::strtol(end + 1, nullptr, 10); part > 0)
+                    ids.push_back(static_cast<std::uint32_t>(id) + static_cast<std::uint32_t>(part));
         }
         at_start = *p == ',';
         depth += (*p == '[') - (*p == ']');
@@ -133,6 +137,9 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
         return refuse(ESLURM_NOT_SUPPORTED, "libcrypto of slurmctld's host makes no HMAC-SHA256");
     job.user_id = ticket->user;
     job.group_id = ticket->group;
+    // slurmctld tells a client on this port that the job starts, and kills the job when none is there. A placeholder's client never waits;
+    // libslurm's call for heterogeneous jobs sets the port all the same.
+    job.alloc_resp_port = 0;
     slurm_xfree(reinterpret_cast<void **>(&job.spank_job_env[0]));
     job.spank_job_env[0] = slurm_xstrdup((std::string(ticket_variable) + "=" + sealed).c_str());
     return {};

@@ -145,12 +145,41 @@ START_TEST(placeholder_of_the_bridge_goes_to_its_tenant_sealed) {
     const std::string json = to_json(ticket_for(alice));
     job.user_id = bridge;
     job.ticket(json).variable("SPANK_BERTH=unsealed");
+    job.alloc_resp_port = 40000;
+    job.other_port = 40001;
     ck_assert(passes(guard_submit(*site.watch, job, bridge)));
+    ck_assert_uint_eq(job.alloc_resp_port, 0);
+    ck_assert_uint_eq(job.other_port, 40001);
     ck_assert_uint_eq(job.user_id, alice);
     ck_assert_uint_eq(job.group_id, 2001);
     ck_assert_uint_eq(job.spank_job_env_size, 1);
     ck_assert_text(job.spank_job_env[0], "SPANK_BERTH=" + seal(site.key, json));
     ck_assert_text(job.admin_comment, json);
+}
+END_TEST
+
+START_TEST(every_part_of_a_heterogeneous_job_is_taken_and_sealed) {
+    const Site site;
+    for (const std::uint32_t part : {0U, 1U, 2U}) {  // slurmctld asks for each, with the parts' common nonce
+        Job job;
+        const std::string json = to_json(ticket_for(alice));
+        job.ticket(json).variable("SPANK_BERTH=unsealed");
+        job.het_job_offset = part;
+        job.alloc_resp_port = 40000;
+        ck_assert(passes(guard_submit(*site.watch, job, bridge)));
+        ck_assert_uint_eq(job.alloc_resp_port, 0);
+        ck_assert_uint_eq(job.het_job_offset, part);
+        ck_assert_text(job.spank_job_env[0], "SPANK_BERTH=" + seal(site.key, json));
+    }
+}
+END_TEST
+
+START_TEST(native_job_keeps_its_port) {
+    const Site site;
+    Job job;
+    job.alloc_resp_port = 40000;
+    ck_assert(passes(guard_submit(*site.watch, job, alice)));
+    ck_assert_uint_eq(job.alloc_resp_port, 40000);
 }
 END_TEST
 
@@ -275,12 +304,15 @@ START_TEST(placeholders_are_found_in_every_form_of_job_id) {
     const Site site;
     // The last two as slurmctld's own strtol() and its cast to 32 bits understand them.
     for (const char *id : {"12", "12,14", "14,12", "12_3", "12_[1-4],14", "14_[1-4],12", "14_[1,3-4%2],12_7", "12+0",
+                           "12+1", "12+*", "12+", "11+1", "10+2", "14,11+1", "12+4294967295", "012+01",
                            "012", " 12", "+12", "\t12", "4294967308"})
         ck_assert_msg(!passes(modify(site, alice, id, more_tasks)), "%s", id);
-    for (const char *id : {"14", "14_12", "14_[12]", "14_[1,12]", "14+12", "112", "120", "15", "", ",", "x12", "-1",
+    for (const char *id : {"14", "14_12", "14_[12]", "14_[1,12]", "14+12", "14+0", "14+*", "112", "120", "15", "", ",", "x12", "-1",
                            "99999999999999999999"})
         ck_assert_msg(passes(modify(site, alice, id, more_tasks)), "%s", id);
     ck_assert(!passes(modify(site, bob, "12,15", more_tasks)));
+    ck_assert(!passes(modify(site, bob, "12+3", more_tasks)));    // 15 is his
+    ck_assert(!passes(modify(site, alice, "12+3", more_tasks)));  // whatever 15 is: a part of 12 is hers
     Job none;
     none.num_tasks = 64;
     ck_assert(passes(guard_modify(*site.watch, none, alice, site.notify_fd)));
@@ -328,6 +360,7 @@ END_TEST
 int main() {
     return test::run_suite(
         "guard", {ordinary_job_passes_untouched, placeholder_of_the_bridge_goes_to_its_tenant_sealed,
+                  every_part_of_a_heterogeneous_job_is_taken_and_sealed, native_job_keeps_its_port,
                   forged_placeholders_are_refused_whoever_asks, nobody_is_the_bridge_without_rules,
                   tenants_outside_the_rules_are_refused, placeholder_out_of_shape_is_refused_and_left_alone,
                   owner_changes_neither_size_nor_identity, owner_may_change_the_rest_and_the_controller_hears_of_it,

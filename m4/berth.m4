@@ -17,6 +17,25 @@ AC_DEFUN([BERTH_SANITIZERS], [
   AC_SUBST([BERTH_SANITIZE])
 ])
 
+dnl BERTH_RAPIDCHECK: the library behind the tests with generated input, which brings no .pc file. Without it those tests are not built;
+dnl --with-rapidcheck (CI) makes that an error.
+AC_DEFUN([BERTH_RAPIDCHECK], [
+  AC_ARG_WITH([rapidcheck], [AS_HELP_STRING([--with-rapidcheck], [fail unless the tests with generated input can be built])])
+  have_rapidcheck=no
+  AS_IF([test "x$with_rapidcheck" != xno], [
+    AC_CACHE_CHECK([for RapidCheck], [berth_cv_rapidcheck], [
+      berth_save_LIBS=$LIBS; LIBS="$LIBS -lrapidcheck"
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([@%:@include <rapidcheck.h>], [[return rc::check([](int) {}) ? 0 : 1;]])],
+        [berth_cv_rapidcheck=yes], [berth_cv_rapidcheck=no])
+      LIBS=$berth_save_LIBS])
+    have_rapidcheck=$berth_cv_rapidcheck])
+  AS_IF([test "x$with_rapidcheck" = xyes -a "$have_rapidcheck" = no],
+    [AC_MSG_ERROR([RapidCheck was not found. Install librapidcheck-dev (Debian, Ubuntu), or leave --with-rapidcheck out.])])
+  RAPIDCHECK_LIBS=-lrapidcheck
+  AC_SUBST([RAPIDCHECK_LIBS])
+  AM_CONDITIONAL([HAVE_RAPIDCHECK], [test "$have_rapidcheck" = yes])
+])
+
 dnl BERTH_SLURM: finds Slurm's headers and libslurm as Debian's and SchedMD's packages install them, and where plugins go.
 AC_DEFUN([BERTH_SLURM], [
   AC_ARG_WITH([slurm], [AS_HELP_STRING([--with-slurm=PREFIX], [where Slurm is installed, when not in the usual place])])

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <ctime>
 
 extern "C" {
 #include <slurm/slurm.h>
@@ -16,6 +18,7 @@ char *slurm_xstrdup(const char *text);
 char *slurm_job_state_string(uint32_t state);
 [[gnu::weak]] char *slurm_job_reason_string(int reason);                               // up to 23.02
 [[gnu::weak]] const char *slurm_job_state_reason_string(enum job_state_reason reason);  // after it
+void *slurm_list_peek(decltype(slurm_list_create(nullptr)) list);
 }
 
 // job_modify() gained err_msg in 23.02; fini() returns nothing from 25.11.
@@ -29,6 +32,18 @@ char *slurm_job_state_string(uint32_t state);
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define BERTH_STEP_ID_IN_CALLS 1
 #endif
+
+// libslurm's log, of which no installed header speaks: the levels, where they go, and the call that sends them to a stream.
+extern "C" {
+struct berth_slurm_log_options {
+    int stderr_level, syslog_level, logfile_level;
+    bool prefix_level, buffered, raw;
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    int logfile_format;
+#endif
+};
+[[gnu::weak]] int slurm_log_alter_with_fp(struct berth_slurm_log_options options, int facility, FILE *stream);
+}
 
 namespace berth::slurm_api {
 
@@ -55,12 +70,12 @@ inline int complete_job(std::uint32_t job, std::uint32_t status) { return slurm_
 
 #ifdef BERTH_STEP_ID_IN_CALLS
 inline int load_job(job_info_msg_t **answer, std::uint32_t job) {
-    return slurm_load_job(answer, whole_job(job), SHOW_ALL);
+    return slurm_load_job(answer, whole_job(job), SHOW_ALL | SHOW_DETAIL);
 }
 inline int kill_job(std::uint32_t job, std::uint16_t signal) { return slurm_kill_job(whole_job(job), signal, 0); }
 inline void free_conf(slurm_conf_t *conf) { slurm_free_conf(conf); }
 #else
-inline int load_job(job_info_msg_t **answer, std::uint32_t job) { return slurm_load_job(answer, job, SHOW_ALL); }
+inline int load_job(job_info_msg_t **answer, std::uint32_t job) { return slurm_load_job(answer, job, SHOW_ALL | SHOW_DETAIL); }
 inline int kill_job(std::uint32_t job, std::uint16_t signal) { return slurm_kill_job(job, signal, 0); }
 inline void free_conf(slurm_conf_t *conf) { slurm_free_ctl_conf(conf); }
 #endif
@@ -71,6 +86,46 @@ inline void free_jobs(job_info_msg_t *jobs) {
     for (std::uint32_t i = 0; jobs != nullptr && i < jobs->record_count; ++i)
         slurm_xfree(reinterpret_cast<void **>(&jobs->job_array[i].admin_comment));
     slurm_free_job_info_msg(jobs);
+}
+
+inline void log_errors_to(FILE *stream) {
+    constexpr int quiet = 0, errors = 2, user_facility = 1 << 3;
+    berth_slurm_log_options options{};
+    options.stderr_level = options.syslog_level = quiet;
+    options.logfile_level = errors;
+    if (slurm_log_alter_with_fp != nullptr)
+        slurm_log_alter_with_fp(options, user_facility, stream);
+}
+
+// A heterogeneous job. The call returns when all parts are allocated, or after having killed the job: pending(), which gets
+// the first part's id once slurmctld has all of them, is the place to leave the process instead.
+using List = decltype(slurm_list_create(nullptr));
+template <void (*pending)(std::uint32_t job)>
+List allocate_het_job(List parts) {
+#if defined(BERTH_STEP_ID_IN_CALLS)
+    return slurm_allocate_het_job_blocking(parts, 0, [](slurm_step_id_t *id) { pending(id->job_id); }, -1);
+#elif defined(BERTH_STEP_ID_IN_RECORDS)
+    return slurm_allocate_het_job_blocking(parts, 0, [](slurm_step_id_t *id) { pending(id->job_id); });
+#else
+    return slurm_allocate_het_job_blocking(parts, 0, pending);
+#endif
+}
+
+// CPUs of the job on its nth node, 0 where this version does not say (from 24.11 on lookup_allocation() has to be asked).
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24, 11, 0)
+inline std::uint32_t cpus_on_node(const slurm_job_info_t &job, int node) {
+    const int cpus = job.job_resrcs != nullptr ? slurm_job_cpus_allocated_on_node_id(job.job_resrcs, node) : 0;
+    return cpus > 0 ? static_cast<std::uint32_t>(cpus) : 0;
+}
+#else
+inline std::uint32_t cpus_on_node(const slurm_job_info_t &, int) { return 0; }
+#endif
+inline int lookup_allocation(std::uint32_t job, resource_allocation_response_msg_t **answer) {
+#ifdef BERTH_STEP_ID_IN_CALLS
+    return slurm_allocation_lookup(whole_job(job), answer);
+#else
+    return slurm_allocation_lookup(job, answer);
+#endif
 }
 
 // Who drained a node: said by the caller up to 25.11, then taken from its credential.

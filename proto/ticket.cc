@@ -11,6 +11,7 @@ namespace berth {
 namespace {
 
 constexpr std::size_t max_ticket = 8 * 1024;
+constexpr std::uint32_t most_parts = 128;  // of a heterogeneous job, by Slurm
 constexpr std::string_view opening = "{\"berth\":";
 
 struct Free {
@@ -36,6 +37,18 @@ bool read(const json_t *object, const char *key, Number &out) {
         return false;
     out = static_cast<Number>(number);
     return true;
+}
+
+bool read(const json_t *object, const char *key, bool &out) {
+    const json_t *value = json_object_get(object, key);
+    out = json_is_true(value);
+    return json_is_boolean(value);
+}
+
+// A member that may be left out; when it is there it must be right.
+template <class Value>
+bool read_optional(const json_t *object, const char *key, Value &out) {
+    return json_object_get(object, key) == nullptr || read(object, key, out);
 }
 
 bool is_nonce(std::string_view text) {
@@ -66,6 +79,30 @@ std::string to_json(const Ticket &t) {
                   static_cast<json_int_t>(t.group), "size", static_cast<json_int_t>(t.size), "cpus",
                   static_cast<json_int_t>(t.cpus), "memory", static_cast<json_int_t>(t.memory_mib)));
     if (!object || t.memory_mib > static_cast<std::uint64_t>(std::numeric_limits<json_int_t>::max()))
+        return {};
+    // What is as most tickets have it is left out: the ticket of a single pod stays short.
+    bool written = true;
+    const auto put = [&](const char *key, bool needed, json_t *value) {
+        written = (needed ? json_object_set_new(object.get(), key, value) == 0 : (json_decref(value), true)) && written;
+    };
+    const auto put_text = [&](const char *key, const std::string &text) {
+        if (!text.empty())
+            put(key, true, json_stringn(text.data(), text.size()));
+    };
+    const auto put_number = [&](const char *key, std::uint32_t number, std::uint32_t usual) {
+        put(key, number != usual, json_integer(number));
+    };
+    put_text("gres", t.gres);
+    put("plain", t.plain, json_true());
+    put_number("part", t.part, 0);
+    put_number("parts", t.parts, 1);
+    put_text("shape", t.shape);
+    put_number("gang", t.gang, 1);
+    put_text("selector", t.selector);
+    put_text("scheduling_group", t.scheduling_group);
+    put_number("per_node", t.per_node, 0);
+    put("over", t.over, json_true());
+    if (!written)
         return {};
     const std::unique_ptr<char, Free> text(json_dumps(object.get(), JSON_COMPACT | JSON_PRESERVE_ORDER));
     if (!text || std::string_view(text.get()).size() > max_ticket)
@@ -111,6 +148,18 @@ std::optional<Ticket> parse_ticket(std::string_view json, std::string &why) {
     need(read(object.get(), "size", t.size) && t.size > 0, "size");
     need(read(object.get(), "cpus", t.cpus), "cpus");
     need(read(object.get(), "memory", t.memory_mib), "memory");
+    need(read_optional(object.get(), "gres", t.gres), "gres");
+    need(read_optional(object.get(), "plain", t.plain), "plain");
+    need(read_optional(object.get(), "parts", t.parts) && t.parts > 0 && t.parts <= most_parts, "parts");
+    need(read_optional(object.get(), "part", t.part) && t.part < t.parts, "part");
+    need(read_optional(object.get(), "shape", t.shape) && (t.parts == 1 || !t.shape.empty()), "shape");
+    need(read_optional(object.get(), "gang", t.gang) && t.gang > 0, "gang");
+    need(read_optional(object.get(), "selector", t.selector), "selector");
+    need(read_optional(object.get(), "scheduling_group", t.scheduling_group), "scheduling_group");
+    // Without either, every pod of the namespace would be a member.
+    need(t.single() || !t.selector.empty() || !t.scheduling_group.empty(), "selector");
+    need(read_optional(object.get(), "per_node", t.per_node), "per_node");
+    need(read_optional(object.get(), "over", t.over), "over");
     if (bad != nullptr) {
         why = std::string("the ticket's ") + bad + " is missing or wrong";
         return std::nullopt;

@@ -27,6 +27,8 @@ struct Ticket {
     std::uint32_t cpus = 0;  // per pod
     std::uint64_t memory_mib = 0;  // per pod
     std::string gres;              // per pod, "gpu:a100:2,shard:4"; may be empty
+    // Of a single pod: it names no claims and no wishes about its node, so that it needs no look before it is bound.
+    bool plain = false;
 
     // Gangs alone. One of several shapes is a heterogeneous job: a part for each shape, all with one nonce.
     std::uint32_t part = 0, parts = 1;
@@ -34,6 +36,10 @@ struct Ticket {
     std::uint32_t gang = 1;       // pods of all parts: nothing is bound before so many are there
     std::string selector;         // labels by which nodes find the members ("job-name=ring"); empty: by scheduling_group
     std::string scheduling_group; // the members' spec.schedulingGroup.podGroupName, when they have no labels in common
+    std::uint32_t per_node = 0;   // at most so many pods of the part on one node, 0: no bound
+
+    // The bridge took the placeholder back itself: its end is no verdict on the pods.
+    bool over = false;
 
     bool single() const { return kind == "Pod"; }
     bool operator==(const Ticket &) const = default;
@@ -43,8 +49,8 @@ struct Ticket {
 bool looks_like_ticket(std::string_view text);
 // Empty when the ticket holds text that is not UTF-8, or would be longer than 8 KiB.
 std::string to_json(const Ticket &ticket);
-// Refuses unknown versions, missing, empty, doubled or wrongly typed members, and texts over 8 KiB; says why. What it
-// takes looks_like_ticket() takes too.
+// Refuses unknown versions, missing, empty, doubled or wrongly typed members, a gang that says in no way who its members
+// are, and texts over 8 KiB; says why. What it takes looks_like_ticket() takes too.
 std::optional<Ticket> parse_ticket(std::string_view json, std::string &why);
 
 }  // namespace berth

@@ -27,6 +27,28 @@ const std::string sample_json =
     R"({"berth":1,"cluster":"green","ns":"team-a","kind":"Pod","name":"train-0","uid":"5b2f-11",)"
     R"("nonce":"0123456789abcdef","user":1001,"group":2002,"size":1,"cpus":4,"memory":2048})";
 
+Ticket gang_sample() {
+    Ticket t = sample();
+    t.kind = "LeaderWorkerSet";
+    t.name = "serve-0";
+    t.uid = "5b2f-11/0";
+    t.gres = "gpu:a100:2,shard:4";
+    t.part = 1;
+    t.parts = 2;
+    t.shape = "2c 4096m gpu:a100:2";
+    t.gang = 8;
+    t.size = 7;
+    t.selector = "leaderworkerset.sigs.k8s.io/name=serve,leaderworkerset.sigs.k8s.io/group-index=0";
+    t.per_node = 2;
+    return t;
+}
+
+const std::string gang_json =
+    R"({"berth":1,"cluster":"green","ns":"team-a","kind":"LeaderWorkerSet","name":"serve-0","uid":"5b2f-11/0",)"
+    R"("nonce":"0123456789abcdef","user":1001,"group":2002,"size":7,"cpus":4,"memory":2048,)"
+    R"("gres":"gpu:a100:2,shard:4","part":1,"parts":2,"shape":"2c 4096m gpu:a100:2","gang":8,)"
+    R"("selector":"leaderworkerset.sigs.k8s.io/name=serve,leaderworkerset.sigs.k8s.io/group-index=0","per_node":2})";
+
 // The sample with one member's text replaced, or taken out.
 std::string with(const std::string &member, const std::string &text) {
     std::string json = sample_json;
@@ -67,6 +89,71 @@ START_TEST(ticket_comes_back_as_it_went) {
         ck_assert(*back == ticket);
     }
     ck_assert(to_json(t).find('\n') == std::string::npos);  // it must fit on a message's line
+}
+END_TEST
+
+START_TEST(a_gangs_ticket_is_written_as_documented) {
+    ck_assert_text(to_json(gang_sample()), gang_json);
+    Ticket t = sample();
+    t.plain = true;
+    std::string json = sample_json, why;
+    json.insert(json.size() - 1, R"(,"plain":true)");
+    ck_assert_text(to_json(t), json);
+    ck_assert(parse_ticket(json, why) == t);
+}
+END_TEST
+
+START_TEST(a_gangs_ticket_comes_back_as_it_went) {
+    std::string why;
+    Ticket by_group = gang_sample();
+    by_group.selector.clear();
+    by_group.scheduling_group = "ring";
+    Ticket one_shape = gang_sample();
+    one_shape.part = 0;
+    one_shape.parts = 1;
+    one_shape.shape.clear();
+    Ticket largest = gang_sample();
+    largest.part = 127;
+    largest.parts = 128;
+    largest.gang = largest.size = largest.per_node = std::numeric_limits<std::uint32_t>::max();
+    for (const Ticket &ticket : {gang_sample(), by_group, one_shape, largest}) {
+        const auto back = parse_ticket(to_json(ticket), why);
+        ck_assert_msg(back.has_value(), "%s", why.c_str());
+        ck_assert(*back == ticket);
+    }
+    Ticket bad = gang_sample();
+    bad.selector = "\xff";
+    ck_assert(to_json(bad).empty());
+}
+END_TEST
+
+START_TEST(optional_members_must_be_right_when_they_are_there) {
+    const auto add = [](const std::string &json, const std::string &member) {
+        std::string out = json;
+        out.insert(out.size() - 1, "," + member);
+        return out;
+    };
+    for (const char *member : {"gres", "shape", "selector", "scheduling_group"})
+        for (const char *value : {"\"\"", "null", "[]", "{}", "true", "1"})
+            ck_assert_text(refusal(add(sample_json, "\"" + std::string(member) + "\":" + value)),
+                           "the ticket's " + std::string(member) + " is missing or wrong");
+    for (const char *member : {"part", "parts", "gang", "per_node"})
+        for (const char *value : {"\"1\"", "null", "[]", "true", "-1", "1.5", "4294967296"})
+            ck_assert_text(refusal(add(sample_json, "\"" + std::string(member) + "\":" + value)),
+                           "the ticket's " + std::string(member) + " is missing or wrong");
+    for (const char *value : {"\"\"", "null", "1"})
+        ck_assert_text(refusal(add(sample_json, "\"plain\":" + std::string(value))), "the ticket's plain is missing or wrong");
+    ck_assert_text(refusal(add(sample_json, R"("parts":0)")), "the ticket's parts is missing or wrong");
+    ck_assert_text(refusal(add(sample_json, R"("parts":129,"shape":"x")")), "the ticket's parts is missing or wrong");
+    ck_assert_text(refusal(add(sample_json, R"("part":1)")), "the ticket's part is missing or wrong");
+    ck_assert_text(refusal(add(sample_json, R"("part":2,"parts":2,"shape":"x")")), "the ticket's part is missing or wrong");
+    ck_assert_text(refusal(add(sample_json, R"("parts":2)")), "the ticket's shape is missing or wrong");
+    ck_assert_text(refusal(add(sample_json, R"("gang":0)")), "the ticket's gang is missing or wrong");
+}
+END_TEST
+
+START_TEST(a_gang_without_a_word_on_its_members_is_refused) {
+    ck_assert_text(refusal(with("kind", "\"Job\"")), "the ticket's selector is missing or wrong");
 }
 END_TEST
 
@@ -200,7 +287,9 @@ END_TEST
 
 int main() {
     return test::run_suite(
-        "ticket", {ticket_is_written_as_documented, ticket_comes_back_as_it_went, unknown_members_are_ignored,
+        "ticket", {ticket_is_written_as_documented, ticket_comes_back_as_it_went, a_gangs_ticket_is_written_as_documented,
+                   a_gangs_ticket_comes_back_as_it_went, optional_members_must_be_right_when_they_are_there,
+                   a_gang_without_a_word_on_its_members_is_refused, unknown_members_are_ignored,
                    other_versions_are_refused, missing_or_wrong_members_are_refused_by_name,
                    doubled_members_and_trailing_text_are_refused, long_tickets_are_refused_and_not_written,
                    text_that_is_not_utf_8_is_not_written, blanks_do_not_hide_a_claim, no_ticket_escapes_the_cheap_look,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/cluster.h"
+#include "agent/keys.h"
 #include "agent/log.h"
 
 namespace berth {
@@ -20,20 +21,6 @@ std::string fresh_nonce() {
     while (getrandom(&value, sizeof value, 0) != sizeof value) {
     }
     return fmt::format("{:016x}", value);
-}
-
-// The pod's part of what a workload's life turns on.
-Event event_of(const kube::Pod &pod) {
-    if (!pod.node_name.empty())
-        return pod.terminal() ? Event::pod_ended : Event::pod_bound;
-    return pod.deleting || pod.terminal() ? Event::pod_withdrawn : Event::pod_ready;
-}
-
-// Whether a change of the pod can change what would be submitted; our own writes to its status cannot.
-bool same_request(const kube::Pod &a, const kube::Pod &b) {
-    return a.annotations == b.annotations && a.gated == b.gated && a.need.cpu_milli == b.need.cpu_milli &&
-           a.need.memory_bytes == b.need.memory_bytes && a.need.extended == b.need.extended &&
-           a.active_deadline_seconds == b.active_deadline_seconds;
 }
 
 }  // namespace
@@ -57,16 +44,30 @@ Result<void> Controller::start() {
         return opened;
     submitters_ = std::make_unique<Workers>(loop_, config_.controller.submit_threads);
     lookers_ = std::make_unique<Workers>(loop_, 1);
-    kube::WatchOptions options;
-    options.path = "/api/v1/pods";
-    options.query = "fieldSelector=" + kube::url_escape("spec.schedulerName=" + cluster_.scheduler_name);
-    pods_ = kube::watch_pods(loop_, *http_, options,
+    groups_ = std::make_unique<PodGroups>(loop_, *api_);
+    owners_ = std::make_unique<Owners>(loop_, *http_,
+                                       Owners::Handlers{[this](const ObjectPtr &object) { on_owner(object, false); },
+                                                        [this](const ObjectPtr &object) { on_owner(object, true); },
+                                                        [this] {
+                                                            owners_listed_ = true;
+                                                            all_arrived();
+                                                        }});
+    owners_->start();
+    kube::WatchOptions pods;
+    pods.path = "/api/v1/pods";
+    pods.query = "fieldSelector=" + kube::url_escape("spec.schedulerName=" + cluster_.scheduler_name);
+    pods_ = kube::watch_pods(loop_, *http_, pods,
                              {[this](kube::Pod &&pod) { on_pod(std::move(pod)); },
                               [this](kube::Pod &&pod, bool) { on_pod_removed(pod); },
                               [this] {
                                   pods_listed_ = true;
-                                  look_now();
+                                  all_arrived();
                               }});
+    kube::WatchOptions nodes;
+    nodes.path = "/api/v1/nodes";
+    nodes_ = kube::watch_nodes(loop_, *http_, nodes,
+                               {[this](kube::Node &&node) { on_node(std::move(node), false); },
+                                [this](kube::Node &&node, bool) { on_node(std::move(node), true); }, [] {}});
     reconcile();
     log::info("the controller of cluster {} serves pods with schedulerName {}; doorbell on port {}", cluster_.name,
               cluster_.scheduler_name, doorbell_.port());
@@ -77,62 +78,34 @@ void Controller::stop(std::function<void()> done) {
     look_timer_.reset();
     reconcile_timer_.reset();
     pods_.reset();
+    nodes_.reset();
+    owners_.reset();
     submitters_.reset();  // waits for answers to submissions: each is a job that must not be forgotten half-way
     lookers_.reset();
-    workloads_.clear();
+    groups_.reset();
+    by_pod_.clear();
+    interested_.clear();
+    open_.clear();
+    closed_.clear();
     done();
-}
-
-void Controller::on_pod(kube::Pod &&pod) {
-    auto &workload = workloads_[pod.uid];
-    if (!workload) {
-        if (pod.terminal() && pod.node_name.empty()) {
-            workloads_.erase(pod.uid);
-            return;
-        }
-        workload = std::make_shared<Workload>();
-        workload->pod = std::move(pod);
-    } else {
-        const bool news = !same_request(workload->pod, pod);
-        workload->pod = std::move(pod);
-        if (workload->state == State::refused && !news && event_of(workload->pod) == Event::pod_ready)
-            return;
-    }
-    const WorkloadPtr keep = workload;
-    if (keep->pod.gated && !keep->pod.deleting)
-        return;  // not ours yet: gates are there from the start, and the pod comes again when they are lifted
-    const Event event = event_of(keep->pod);
-    // Until slurmctld's jobs are known, a waiting pod may have its placeholder already.
-    if (event == Event::pod_ready && !jobs_listed_)
-        return;
-    // A pod that is being dismissed goes when it has ended or is removed, whatever else happens to it.
-    if (keep->state == State::dismissing && !keep->pod.terminal())
-        return;
-    post(keep, event);
-}
-
-void Controller::on_pod_removed(const kube::Pod &pod) {
-    const auto found = workloads_.find(pod.uid);
-    if (found == workloads_.end())
-        return;
-    const WorkloadPtr workload = found->second;
-    workload->removed = true;
-    const bool bound = !workload->pod.node_name.empty() || !pod.node_name.empty();
-    post(workload, bound ? Event::pod_ended : Event::pod_withdrawn);
 }
 
 void Controller::post(const WorkloadPtr &workload, Event event) {
     const Move next = move(workload->state, event);
     if (next.next != workload->state)
-        log::debug("{}: {} --{}--> {}", workload->pod.full_name(), name(workload->state), name(event), name(next.next));
+        log::debug("{}: {} --{}--> {}", workload->full_name(), name(workload->state), name(event), name(next.next));
     workload->state = next.next;
-    act(workload, next.action);
-    if (workload->state == State::over || workload->state == State::docked) {
+    if (next.next == State::over || next.next == State::docked) {
         workload->timer.reset();
         workload->backoff = {};
     }
-    if (workload->state == State::over && workload->removed)
-        workloads_.erase(workload->pod.uid);
+    if (next.next != State::submitting && next.next != State::unsure && next.next != State::queued)
+        workload->deadline.reset();
+    if (next.next == State::over || next.next == State::dismissing)
+        close(workload);  // pods that come now belong to the next placeholder
+    act(workload, next.action);
+    if (workload->gang())
+        groups_->on_state(workload->group, workload->state);
 }
 
 void Controller::act(const WorkloadPtr &workload, Action action) {
@@ -142,43 +115,108 @@ void Controller::act(const WorkloadPtr &workload, Action action) {
     case Action::tell_refused: return tell_refused(workload);
     case Action::cancel_job: {
         const bool unnoticed = workload->state == State::unsure;
-        // Looks that begin before this is done say nothing about what comes next.
-        workload->job_known = std::chrono::steady_clock::time_point::max();
-        return cancel(std::exchange(workload->job, 0), workload->pod.uid,
-                      "its pod " + workload->pod.full_name() + (unnoticed ? " gets another" : " is no more"), [this, workload] {
-                          workload->job_known = loop_.now();
-                          look_soon(std::chrono::milliseconds(0));
-                      });
+        return give_up(workload, unnoticed, workload->title() + (unnoticed ? " gets another" : " is no more"));
     }
-    case Action::dismiss_pod: return dismiss(workload);
+    case Action::withdraw_job: return give_up(workload, true, workload->title() + " lacks pods");
+    case Action::reject: return reject(workload);
+    case Action::complete_job: return complete(workload);
+    case Action::dismiss: return dismiss(workload);
     }
 }
 
+void Controller::give_up(const WorkloadPtr &workload, bool withdraw, std::string_view why) {
+    if (workload->job == 0)
+        return;
+    // Looks that begin before this is done say nothing about what comes next.
+    workload->job_known = std::chrono::steady_clock::time_point::max();
+    workload->nonce.clear();
+    cancel(std::exchange(workload->job, 0), workload->who.key, withdraw, why, [this, workload] {
+        workload->job_known = loop_.now();
+        look_soon(std::chrono::milliseconds(0));
+    });
+}
+
+// A submission may depend on another workload of its namespace, by name.
+Result<std::vector<std::uint32_t>> Controller::jobs_of(const std::string &ns, const std::string &kind, const std::string &name) const {
+    std::vector<std::uint32_t> jobs;
+    const auto note = [&](const WorkloadPtr &workload) {
+        const Membership &who = workload->who;
+        const bool same = who.ns == ns && ((who.kind == kind && who.name == name) ||
+                                           std::find(who.owners.begin(), who.owners.end(), kind + "/" + name) != who.owners.end());
+        if (same && workload->job != 0)
+            jobs.push_back(workload->job);
+    };
+    for (const auto &[key, workload] : open_)
+        note(workload);
+    for (const WorkloadPtr &workload : closed_)
+        note(workload);
+    const auto [from, to] = job_names_.equal_range(ns + "/" + kind + "/" + name);
+    for (auto at = from; at != to; ++at)
+        jobs.push_back(at->second);
+    std::sort(jobs.begin(), jobs.end());
+    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+    if (jobs.empty())
+        return Error{fmt::format("{} {}/{} has no Slurm job yet", kind, ns, name)};
+    return jobs;
+}
+
 void Controller::submit(const WorkloadPtr &workload) {
-    workload->job = 0;
-    workload->seen.reset();
-    workload->unbound_since = {};
-    const kube::Pod &pod = workload->pod;
-    const auto shapes = translate(Membership{}, {&pod}, Site{config_, identities_, {}, {}, 0});
-    if (!shapes) {
-        workload->problem = shapes.error();
-        return post(workload, Event::submit_refused);
-    }
-    const Placeholder *placeholder = &shapes->front().placeholder;
+    Workload &w = *workload;
+    w.job = 0;
+    w.seen.reset();
+    w.unbound_since = {};
+    w.ends.clear();
+    const auto refuse = [&](std::string problem) {
+        w.problem = std::move(problem);
+        post(workload, Event::submit_refused);
+    };
+    if (!w.obstacle.empty())
+        return refuse(w.obstacle);
+    const std::vector<const kube::Pod *> pods = w.ranked(&Member::ready);
+    if (pods.size() < w.who.size || pods.empty())
+        return refuse(fmt::format("{} has {} of {} pods", w.title(), pods.size(), w.who.size));
+    const auto shapes = translate(w.who, pods,
+                                  Site{config_, identities_, site_nodes(),
+                                       [this](const auto &ns, const auto &kind, const auto &name) { return jobs_of(ns, kind, name); },
+                                       std::time(nullptr)});
+    if (!shapes)
+        return refuse(shapes.error());
     Ticket ticket;
     ticket.cluster = cluster_.name;
-    ticket.ns = pod.ns;
-    ticket.kind = "Pod";
-    ticket.name = pod.name;
-    ticket.uid = pod.uid;
-    ticket.nonce = fresh_nonce();
-    ticket.user = placeholder->uid;
-    ticket.group = placeholder->gid;
-    ticket.size = placeholder->tasks;
-    ticket.cpus = placeholder->cpus_per_task;
-    ticket.memory_mib = placeholder->memory_mib;
-    workload->owner = placeholder->uid;
-    submitters_->submit([p = *placeholder, ticket, port = doorbell_port()] { return slurm::submit({p}, {ticket}, port); },
+    ticket.ns = w.who.ns;
+    ticket.kind = w.gang() ? w.who.kind : "Pod";
+    ticket.name = w.who.name;
+    ticket.uid = w.who.key;
+    ticket.nonce = w.nonce = fresh_nonce();
+    ticket.parts = static_cast<std::uint32_t>(shapes->size());
+    ticket.gang = w.who.size;
+    ticket.plain = !w.gang() && pods.front()->claims.empty() && pods.front()->placement == nullptr;
+    if (w.gang()) {
+        ticket.selector = w.who.selector;
+        ticket.scheduling_group = w.who.scheduling_group;
+    }
+    std::vector<Placeholder> parts;
+    std::vector<Ticket> tickets;
+    w.notes.clear();
+    for (const Shape &shape : *shapes) {
+        const Placeholder &part = shape.placeholder;
+        ticket.part = static_cast<std::uint32_t>(parts.size());
+        ticket.shape = shapes->size() > 1 ? shape.name : "";
+        ticket.user = part.uid;
+        ticket.group = part.gid;
+        ticket.size = part.tasks;
+        ticket.cpus = part.cpus_per_task;
+        ticket.memory_mib = part.memory_mib;
+        ticket.gres = gres_text(part.gres);
+        ticket.per_node = w.gang() ? part.tasks_per_node : 0;
+        parts.push_back(part);
+        tickets.push_back(ticket);
+        w.notes.insert(w.notes.end(), shape.notes.begin(), shape.notes.end());
+    }
+    w.tenant = parts.front().uid;
+    w.parts = ticket.parts;
+    submitters_->submit([parts = std::move(parts), tickets = std::move(tickets),
+                         port = doorbell_port()] { return slurm::submit(parts, tickets, port); },
                         [this, workload](const slurm::Submission &result) { submitted(workload, result); });
 }
 
@@ -187,34 +225,38 @@ std::uint16_t Controller::doorbell_port() const { return slurm::inactive_limit()
 
 void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission &result) {
     using Outcome = slurm::Submission::Outcome;
-    const std::string pod = workload->pod.full_name();
     workload->job_known = loop_.now();
     workload->job = result.job;
     switch (result.outcome) {
     case Outcome::queued:
     case Outcome::running:
-        log::info("pod {} has job {}, {}", pod, result.job, result.outcome == Outcome::running ? "allocated at once" : "queued");
-        table_.set(result.job, workload->owner);
+        log::info("{} has job {}, {}", workload->title(), result.job, result.outcome == Outcome::running ? "allocated at once" : "queued");
+        for (std::uint32_t part = 0; part < workload->parts; ++part)
+            table_.set(result.job + part, workload->tenant);
         workload->backoff = {};
+        tell_notes(workload);
         post(workload, result.outcome == Outcome::running ? Event::submit_running : Event::submit_queued);
-        if (workload->state == State::queued)
+        if (workload->state == State::queued) {
+            watch_deadline(workload);
             look_soon(config_.controller.condition_delay);
+        }
+        // Members may have gone or come while the request was on its way.
+        if (workload->gang())
+            settle(workload);
         return;
     case Outcome::refused:
         workload->problem = "Slurm refuses the job: " + result.problem;
         return post(workload, Event::submit_refused);
     case Outcome::unsure:
-        log::warning("submitting for pod {}: {}; looking for the job before another try", pod, result.problem);
+        log::warning("submitting for {}: {}; looking for the job before another try", workload->title(), result.problem);
         post(workload, Event::submit_unsure);
         return look_soon(first_backoff);
     }
 }
 
-void Controller::cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why, std::function<void()> then) {
-    if (job == 0)
-        return;
-    log::info("job {} is cancelled: {}", job, why);
-    submitters_->submit([job, pod_uid] { return slurm::cancel(job, pod_uid); },
+void Controller::cancel(std::uint32_t job, const std::string &key, bool withdraw, std::string_view why, std::function<void()> then) {
+    log::info("job {} is {}: {}", job, withdraw ? "taken back" : "cancelled", why);
+    submitters_->submit([job, key, withdraw] { return withdraw ? slurm::withdraw(job, key) : slurm::cancel(job, key); },
                         [this, job, then = std::move(then)](Result<void> done) {
                             if (done)
                                 table_.set(job, 0);
@@ -225,11 +267,19 @@ void Controller::cancel(std::uint32_t job, const std::string &pod_uid, std::stri
                         });
 }
 
-void Controller::retry_later(const WorkloadPtr &workload) {
-    workload->backoff = workload->backoff.count() == 0 ? first_backoff : std::min(workload->backoff * 2, most_backoff);
+void Controller::retry_later(const WorkloadPtr &workload, std::chrono::milliseconds at_least) {
+    workload->backoff = std::max(at_least, workload->backoff.count() == 0 ? first_backoff : std::min(workload->backoff * 2, most_backoff));
     workload->timer = loop_.after(workload->backoff, [this, weak = std::weak_ptr<Workload>(workload)] {
-        if (const WorkloadPtr still = weak.lock())
-            post(still, Event::retry);
+        const WorkloadPtr still = weak.lock();
+        if (!still)
+            return;
+        if (still->state != State::refused)
+            return post(still, Event::retry);
+        // Its owners may have been mended where no watch tells us.
+        reconsider(still, [this, still] {
+            if (still->state == State::refused)
+                post(still, Event::retry);
+        });
     });
 }
 

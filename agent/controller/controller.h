@@ -1,10 +1,10 @@
-// Controller: the controller role of berthd. It watches the pods of its scheduler name, submits a placeholder for each
-// that waits, tells the pod's author what Slurm says, and ends what has lost its other half. What may follow what is in
-// agent/lifecycle/. It binds nothing: that is the node agents' part.
+// Controller: the controller role of berthd. It watches the pods of its scheduler name and their owners, gathers gangs, submits a
+// placeholder for each workload that is ready, tells its author what Slurm says, and ends what has lost its other half. What may
+// follow what is in agent/lifecycle/. It binds nothing: that is the node agents' part.
 //
-// Nothing is submitted before both the pods and slurmctld's jobs have been read once, so a restart submits nothing twice.
-// After that it learns by push: pods by the watch, jobs by the doorbell. The slow reconcile heals what a crash hid.
-// All on the loop's thread; report.cc holds what people are told.
+// Nothing is submitted before pods, owners and slurmctld's jobs have been read once, so a restart submits nothing twice.
+// After that it learns by push: pods and owners by their watches, jobs by the doorbell. The slow reconcile heals what a crash hid.
+// All on the loop's thread. The way of a pod: arrivals.cc, gang.cc, controller.cc, look.cc; report.cc holds what people are told.
 #pragma once
 
 #include <chrono>
@@ -13,41 +13,25 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "agent/config.h"
 #include "agent/controller/doorbell.h"
 #include "agent/controller/placeholder_table.h"
+#include "agent/controller/pod_groups.h"
+#include "agent/controller/workload.h"
 #include "agent/kube/api.h"
 #include "agent/kube/watch.h"
-#include "agent/lifecycle/lifecycle.h"
 #include "agent/role.h"
-#include "agent/slurm/client.h"
 #include "agent/slurm/workers.h"
 #include "agent/translate/placeholder.h"
+#include "agent/workload/owners.h"
 
 namespace berth {
-
-struct Workload {
-    kube::Pod pod;
-    State state = State::idle;
-    bool removed = false;     // the API has it no more
-    std::uint32_t owner = 0;  // the tenant's uid
-    std::uint32_t job = 0;
-    std::chrono::steady_clock::time_point job_known{};  // looks that began earlier say nothing about this job
-    std::optional<slurm::Job> seen;                     // what the last look showed
-    std::string problem;                                // why it was refused
-    std::string told;                                   // the last condition message written
-    std::chrono::steady_clock::time_point told_at{};
-    bool dismissal_told = false;
-    std::chrono::steady_clock::time_point unbound_since{};  // of the running job
-    bool replaced = false;                              // its job was given up for an unnoticed one
-    SourcePtr timer;
-    std::chrono::milliseconds backoff{0};
-
-    kube::PodRef ref() const { return {pod.ns, pod.name, pod.uid}; }
-};
 
 class Controller : public Role {
   public:
@@ -58,39 +42,66 @@ class Controller : public Role {
     void stop(std::function<void()> done) override;
 
   private:
-    using WorkloadPtr = std::shared_ptr<Workload>;
     struct Look {  // one look at slurmctld
         std::chrono::steady_clock::time_point began;
         std::vector<slurm::Job> jobs;
         std::time_t boot_time = 0;  // slurmctld's, when it was asked for
+        std::vector<std::string> nodes;  // Slurm's names, when they were asked for
     };
 
-    // controller.cc
+    // arrivals.cc: pods and their owners come and go
     void on_pod(kube::Pod &&pod);
     void on_pod_removed(const kube::Pod &pod);
+    void on_owner(const ObjectPtr &object, bool removed);
+    void on_node(kube::Node &&node, bool removed);
+    std::span<const SiteNode> site_nodes();
+    void place(const std::string &pod_uid, const Chain &chain);
+    void read_owners(Workload &workload, const kube::Pod &pod, const Chain &chain);
+    void reconsider(const WorkloadPtr &workload, const std::function<void()> &then);
+    void add_member(const WorkloadPtr &workload, kube::Pod &&pod);
+    void close(const WorkloadPtr &workload);  // no other pod joins it
+    void forget_if_empty(const WorkloadPtr &workload);
+    void all_arrived();
+
+    // gang.cc: who is there, who is missing, who is too many
+    void settle(const WorkloadPtr &workload);
+    void settle_gang(const WorkloadPtr &workload);
+    void settle_late_members(const WorkloadPtr &workload);
+    void split_off(const WorkloadPtr &gang, const std::string &pod_uid);
+    void be_patient(const WorkloadPtr &workload, Event event, std::chrono::milliseconds patience);
+    void watch_deadline(const WorkloadPtr &workload);
+    void complete(const WorkloadPtr &workload);
+
+    // controller.cc
     void post(const WorkloadPtr &workload, Event event);
     void act(const WorkloadPtr &workload, Action action);
     void submit(const WorkloadPtr &workload);
+    Result<std::vector<std::uint32_t>> jobs_of(const std::string &ns, const std::string &kind, const std::string &name) const;
     void submitted(const WorkloadPtr &workload, const slurm::Submission &result);
-    void cancel(std::uint32_t job, const std::string &pod_uid, std::string_view why, std::function<void()> then = {});
-    void retry_later(const WorkloadPtr &workload);
+    void give_up(const WorkloadPtr &workload, bool withdraw, std::string_view why);
+    void cancel(std::uint32_t job, const std::string &key, bool withdraw, std::string_view why, std::function<void()> then = {});
+    void retry_later(const WorkloadPtr &workload, std::chrono::milliseconds at_least = std::chrono::milliseconds(0));
     std::uint16_t doorbell_port() const;
 
     // look.cc: what slurmctld says
     void look_soon(std::chrono::milliseconds delay);
     void look_now();
     void looked(Result<Look> answer);
-    void apply(const WorkloadPtr &workload, const std::vector<const slurm::Job *> &jobs, const Look &look);
+    void apply(const WorkloadPtr &workload, const std::vector<Placing> &placings, const Look &look);
     void replace_if_unnoticed(const WorkloadPtr &workload);
     bool ended_by_slurm(const Workload &workload) const;
-    void end_orphans(const std::vector<const slurm::Job *> &orphans);
+    void end_orphans(const std::vector<Placing> &orphans);
     void reconcile();
 
     // report.cc: what people are told
     void tell_waiting(const WorkloadPtr &workload);
+    void tell_gathering(const WorkloadPtr &workload);
     void tell_refused(const WorkloadPtr &workload);
+    void tell_notes(const WorkloadPtr &workload);
+    void reject(const WorkloadPtr &workload);
     void dismiss(const WorkloadPtr &workload);
-    void write_condition(const WorkloadPtr &workload, const std::string &reason, const std::string &message);
+    void dismiss_member(const WorkloadPtr &workload, Member &member, const kube::Event &event);
+    void write_condition(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message);
 
     Loop &loop_;
     const Config config_;
@@ -98,14 +109,27 @@ class Controller : public Role {
     const IdentityLookup identities_;
     std::unique_ptr<kube::Http> http_;
     std::unique_ptr<kube::Api> api_;
-    std::unique_ptr<kube::Watcher> pods_;
+    std::unique_ptr<Owners> owners_;
+    std::unique_ptr<PodGroups> groups_;
+    std::unique_ptr<kube::Watcher> pods_, nodes_;
     std::unique_ptr<Workers> submitters_, lookers_;
     Doorbell doorbell_;
     PlaceholderTable table_;
 
-    std::map<std::string, WorkloadPtr> workloads_;                                // by pod uid
-    std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;      // running jobs without a pod, since when
-    bool pods_listed_ = false, jobs_listed_ = false;
+    std::unordered_map<std::string, kube::Pod> arriving_;      // by uid: pods whose owners are being read
+    std::unordered_map<std::string, WorkloadPtr> by_pod_;      // by pod uid
+    std::map<std::string, WorkloadPtr> open_;                  // by key: what a new pod of that key joins
+    std::set<WorkloadPtr> closed_;                             // given up by Slurm or over, while pods or job remain
+    std::unordered_multimap<std::string, WorkloadPtr> interested_;  // by an owner's uid, or the name of one that is missing
+    std::unordered_map<std::string, std::string> owner_words_;      // by uid: what of an owner matters to its pods, to compare
+    std::map<std::string, kube::Node> kube_nodes_;             // by name
+    std::vector<std::string> slurm_nodes_;
+    std::vector<SiteNode> site_nodes_;                         // of both
+    bool site_nodes_stale_ = true;
+    std::set<std::string> unclaimed_;                          // keys of live jobs without a workload, by the last look
+    std::multimap<std::string, std::uint32_t> job_names_;      // "ns/kind/name" -> jobs, by the last look
+    std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;  // running jobs without a pod, since when
+    bool pods_listed_ = false, owners_listed_ = false, jobs_listed_ = false;
     std::time_t boot_time_ = 0;
     std::optional<std::chrono::steady_clock::time_point> slurmctld_changed_;  // when it was seen to have restarted
     bool looking_ = false, look_again_ = false, ask_boot_time_ = true;

@@ -1,4 +1,6 @@
 // What slurmctld says: one load of all placeholders, however many doorbells rang, compared with the workloads.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 
@@ -18,24 +20,26 @@ constexpr int look_share = 3;  // between two looks, three times as long as one 
 constexpr std::chrono::seconds orphan_patience{60};
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
 
-bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
-
 // slurmctld could not deliver its answer to a submission and killed the job again: nobody decided anything about the pod.
 bool unanswered(const slurm::Job &job) {
     return job.state == slurm::JobState::ended && job.state_name == "FAILED" && job.exit_status == SIGTERM;
 }
 
-// Of several placeholders for one pod: the one it is bound by, else the lowest live id, else the one that ended last.
-const slurm::Job *choose(const kube::Pod &pod, const std::vector<const slurm::Job *> &jobs) {
-    const slurm::Job *best = nullptr;
-    for (const slurm::Job *job : jobs) {
-        if (!pod.node_name.empty() && pod.annotation(keys::nonce) == job->ticket.nonce)
-            return job;
-        if (best == nullptr || (lives(*job) && !lives(*best)) ||
-            (lives(*job) == lives(*best) && (lives(*job) ? job->id < best->id : job->id > best->id)))
-            best = job;
+bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
+
+// Jobs of one nonce are one submission.
+std::map<std::string, std::vector<Placing>> placings_by_key(const std::vector<slurm::Job> &jobs) {
+    std::map<std::pair<std::string, std::string>, Placing> by_nonce;
+    for (const slurm::Job &job : jobs)
+        if (!unanswered(job))
+            by_nonce[{job.ticket.uid, job.ticket.nonce}].parts.push_back(&job);
+    std::map<std::string, std::vector<Placing>> by_key;
+    for (auto &[name, placing] : by_nonce) {
+        std::sort(placing.parts.begin(), placing.parts.end(),
+                  [](const slurm::Job *a, const slurm::Job *b) { return a->ticket.part < b->ticket.part; });
+        by_key[name.first].push_back(std::move(placing));
     }
-    return best;
+    return by_key;
 }
 
 }  // namespace
@@ -65,10 +69,18 @@ void Controller::look_now() {
     look_timer_.reset();
     lookers_->submit(
         [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_]() -> Result<Look> {
+            Look look{began, {}, 0, {}};
+            // The slow questions are asked at the reconcile alone.
+            if (ask) {
+                look.boot_time = slurm::boot_time();
+                if (auto nodes = slurm::node_names())
+                    look.nodes = std::move(*nodes);
+            }
             auto jobs = slurm::load_all(cluster);
             if (!jobs)
                 return Error{jobs.error()};
-            return Look{began, std::move(*jobs), ask ? slurm::boot_time() : 0};
+            look.jobs = std::move(*jobs);
+            return look;
         },
         [this, began = loop_.now()](Result<Look> answer) {
             looking_ = false;
@@ -85,38 +97,57 @@ void Controller::looked(Result<Look> answer) {
         log::warning("{}; trying again", answer.error());
         return look_soon(look_failed);
     }
-    std::map<std::uint32_t, std::uint32_t> live;
-    if (!pods_listed_) {
-        // The list of pods calls for a look of its own; but the placeholders are guarded although the API server is away.
-        for (const slurm::Job &job : answer->jobs)
-            if (lives(job))
-                live[job.id] = job.uid;
-        return table_.replace(live);
+    if (!answer->nodes.empty() && answer->nodes != slurm_nodes_) {
+        slurm_nodes_ = std::move(answer->nodes);
+        site_nodes_stale_ = true;
     }
+    std::map<std::uint32_t, std::uint32_t> live;
+    for (const slurm::Job &job : answer->jobs)
+        if (lives(job))
+            live[job.id] = job.uid;
+    // Until everybody has arrived nothing is compared, but the placeholders are guarded although the API server is away.
+    if (!jobs_listed_ && (!pods_listed_ || !owners_listed_ || !arriving_.empty()))
+        return table_.replace(live);
     const bool first = !jobs_listed_;
     jobs_listed_ = true;
 
-    std::map<std::string, std::vector<const slurm::Job *>> by_pod;
-    std::vector<const slurm::Job *> orphans;
-    for (const slurm::Job &job : answer->jobs) {
-        if (lives(job))
-            live[job.id] = job.uid;
-        if (unanswered(job))
-            continue;
-        if (workloads_.count(job.ticket.uid) != 0)
-            by_pod[job.ticket.uid].push_back(&job);
-        else if (lives(job))
-            orphans.push_back(&job);
-    }
+    std::vector<WorkloadPtr> all(closed_.begin(), closed_.end());
+    for (const auto &[key, workload] : open_)
+        all.push_back(workload);
+    // Who came first is submitted first, and the older job is the one that Slurm prefers among equals.
+    if (first)
+        std::sort(all.begin(), all.end(), [](const WorkloadPtr &a, const WorkloadPtr &b) { return a->who.created < b->who.created; });
     // Jobs that were answered after the look began are not in it.
-    for (const auto &[uid, workload] : workloads_)
-        if (workload->job != 0 && workload->job_known > answer->began)
-            live[workload->job] = workload->owner;
+    for (const WorkloadPtr &workload : all)
+        for (std::uint32_t part = 0; workload->job != 0 && workload->job_known > answer->began && part < workload->parts; ++part)
+            live[workload->job + part] = workload->tenant;
     table_.replace(live);
 
-    const auto all = workloads_;
-    for (const auto &[uid, workload] : all)
-        apply(workload, by_pod[uid], *answer);
+    std::set<std::string> known;
+    for (const WorkloadPtr &workload : all)
+        known.insert(workload->who.key);
+    auto placings = placings_by_key(answer->jobs);
+    job_names_.clear();
+    unclaimed_.clear();
+    std::vector<Placing> orphans;
+    for (const auto &[key, list] : placings)
+        for (const Placing &placing : list) {
+            const Ticket &ticket = placing.first().ticket;
+            job_names_.emplace(ticket.ns + "/" + ticket.kind + "/" + ticket.name, placing.first().id);
+            // A gang's late member has a placeholder of its own.
+            if (const auto pod = by_pod_.find(key); ticket.single() && pod != by_pod_.end() && pod->second->gang()) {
+                const WorkloadPtr gang = pod->second;
+                split_off(gang, key);
+                all.push_back(by_pod_[key]);
+                known.insert(key);
+            }
+            if (known.count(key) == 0 && placing.lives()) {
+                orphans.push_back(placing);
+                unclaimed_.insert(key);
+            }
+        }
+    for (const WorkloadPtr &workload : all)
+        apply(workload, placings[workload->who.key], *answer);
     end_orphans(orphans);
     if (answer->boot_time != 0) {
         if (boot_time_ != 0 && boot_time_ != answer->boot_time)
@@ -125,52 +156,64 @@ void Controller::looked(Result<Look> answer) {
         ask_boot_time_ = false;
     }
     if (first)
-        log::info("{} pods and {} placeholders are known", workloads_.size(), answer->jobs.size());
-    std::erase_if(workloads_, [](const auto &entry) {
-        return entry.second->state == State::over && entry.second->pod.terminal();
-    });
+        log::info("{} pods in {} workloads and {} placeholders are known", by_pod_.size(), all.size(), answer->jobs.size());
+    // Pods that have ended may stay in the API for days.
+    for (auto at = closed_.begin(); at != closed_.end();) {
+        const WorkloadPtr workload = *at++;
+        if (workload->state != State::over || workload->count(&Member::live) != 0)
+            continue;
+        for (const auto &[uid, member] : workload->members)
+            by_pod_.erase(uid);
+        closed_.erase(workload);
+    }
 }
 
-void Controller::apply(const WorkloadPtr &workload, const std::vector<const slurm::Job *> &jobs, const Look &look) {
-    const slurm::Job *mine = choose(workload->pod, jobs);
-    for (const slurm::Job *job : jobs)
-        if (job != mine && lives(*job) && lives(*mine))
-            cancel(job->id, job->ticket.uid, "job " + std::to_string(mine->id) + " holds the same pod's place");
+void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &placings, const Look &look) {
+    Workload &w = *workload;
+    const Placing *mine = choose(w, placings);
+    for (const Placing &other : placings)
+        if (mine != nullptr && &other != mine && other.lives() && mine->lives())
+            cancel(other.first().id, w.who.key, true, fmt::format("job {} holds the place of {}", mine->first().id, w.title()));
 
-    const bool settled = workload->job_known < look.began;
-    if (mine != nullptr && (mine->id == workload->job || settled)) {
-        workload->job = mine->id;
-        workload->seen = *mine;
-        switch (mine->state) {
-        case slurm::JobState::pending:
+    const bool settled = w.job_known < look.began;
+    if (mine != nullptr && (mine->first().id == w.job || settled)) {
+        w.job = mine->first().id;
+        w.parts = static_cast<std::uint32_t>(mine->parts.size());
+        w.nonce = mine->first().ticket.nonce;
+        w.seen = mine->first();
+        if (mine->pending() && mine->lives()) {
             post(workload, Event::job_pending);
-            return tell_waiting(workload);
-        case slurm::JobState::running:
-        case slurm::JobState::suspended:
+            watch_deadline(workload);
+            tell_waiting(workload);
+        } else if (mine->running()) {
             post(workload, Event::job_running);
-            return replace_if_unnoticed(workload);
-        case slurm::JobState::ended:
-            if (ended_by_slurm(*workload))
+            replace_if_unnoticed(workload);
+        } else {
+            for (const slurm::Job *part : mine->parts)
+                if (part->state == slurm::JobState::ended && w.seen->state != slurm::JobState::ended)
+                    w.seen = *part;  // the part whose end took the others along says why
+            if (w.seen->state == slurm::JobState::ended && ended_by_slurm(w))
                 post(workload, Event::job_ended);
-            return;
         }
+        if (w.gang() && mine->lives())
+            settle(workload);
+        return;
     }
-    const bool expected = workload->state == State::queued || workload->state == State::berthed || workload->state == State::unsure;
+    const bool expected = w.state == State::queued || w.state == State::berthed || w.state == State::unsure;
     if (mine == nullptr && expected && settled) {
         if (look.boot_time == 0) {
             ask_boot_time_ = true;
             return look_soon(milliseconds(0));
         }
         // The record is gone. While slurmctld is the one we knew, the job ended long ago; a new one has lost it.
-        const bool same_slurmctld = boot_time_ != 0 && boot_time_ == look.boot_time && workload->state != State::unsure;
-        log::warning("job {} of pod {} is unknown to slurmctld: {}", workload->job, workload->pod.full_name(),
-                     same_slurmctld ? "it has ended" : "it is submitted again");
-        workload->seen.reset();
+        const bool same_slurmctld = boot_time_ != 0 && boot_time_ == look.boot_time && w.state != State::unsure;
+        log::warning("job {} of {} is unknown to slurmctld: {}", w.job, w.title(), same_slurmctld ? "it has ended" : "it is submitted again");
+        w.seen.reset();
         return post(workload, same_slurmctld ? Event::job_ended : Event::job_lost);
     }
-    // A pod that waited for the first look.
-    if (mine == nullptr && workload->state == State::idle && workload->pod.node_name.empty() && !workload->pod.gated)
-        post(workload, workload->pod.deleting ? Event::pod_withdrawn : Event::pod_ready);
+    // Pods that waited for the first look.
+    if (mine == nullptr && w.state == State::idle)
+        settle(workload);
 }
 
 // A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog:
@@ -181,45 +224,51 @@ void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
     if (workload->state != State::berthed || workload->replaced || !slurmctld_changed_)
         return;
     const auto now = loop_.now();
+    if (workload->docked() != 0)
+        return;
     if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable())
         workload->unbound_since = now;
     const bool may_be_reused = workload->seen->start_time >= boot_time_ && now - *slurmctld_changed_ < ids_are_reused_for;
     if (!may_be_reused || now - workload->unbound_since < 2 * config_.controller.reconcile)
         return;
     workload->replaced = true;
-    api_->get_pod(workload->ref(), [this, workload](const kube::Response &, const std::optional<kube::Pod> &pod) {
+    if (workload->members.empty())
+        return;
+    const kube::PodRef ref = workload->only().ref();
+    api_->get_pod(ref, [this, workload, ref](const kube::Response &, const std::optional<kube::Pod> &pod) {
         if (workload->state != State::berthed)
             return;
-        if (!pod || pod->uid != workload->pod.uid || !pod->node_name.empty()) {
+        if (!pod || pod->uid != ref.uid || !pod->node_name.empty()) {
             workload->replaced = false;
             workload->unbound_since = {};
             return;
         }
-        log::warning("job {} of pod {} runs, but nothing is bound: its id may be a lost job's; it is replaced", workload->job,
-                     workload->pod.full_name());
+        log::warning("job {} of {} runs, but nothing is bound: its id may be a lost job's; it is replaced", workload->job,
+                     workload->title());
         post(workload, Event::job_unnoticed);
     });
 }
 
-// A job that its own pod ended is no news to the pod.
+// A job that its own pods ended is no news to them.
 bool Controller::ended_by_slurm(const Workload &workload) const {
-    if (workload.pod.terminal())
+    if (workload.count(&Member::live) == 0)
         return false;
     const std::string &state = workload.seen->state_name;
-    return workload.pod.node_name.empty() || (state != "COMPLETED" && state != "FAILED");
+    return workload.docked() == 0 || (state != "COMPLETED" && state != "FAILED");
 }
 
-void Controller::end_orphans(const std::vector<const slurm::Job *> &orphans) {
-    // Without the API nobody can end them in a better way: their time has not begun.
-    if (!http_->reachable())
+void Controller::end_orphans(const std::vector<Placing> &orphans) {
+    // Without the API nobody can end them in a better way: their time has not begun. Nor has it while a pod's owners are being read.
+    if (!http_->reachable() || !arriving_.empty())
         return orphans_.clear();
     const auto now = loop_.now();
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> still;
-    for (const slurm::Job *job : orphans) {
-        const auto since = orphans_.count(job->id) != 0 ? orphans_[job->id] : now;
-        still[job->id] = since;
-        if (job->state == slurm::JobState::pending || now - since >= orphan_patience)
-            cancel(job->id, job->ticket.uid, "its pod " + job->ticket.ns + "/" + job->ticket.name + " is no more");
+    for (const Placing &orphan : orphans) {
+        const slurm::Job &job = orphan.first();
+        const auto since = orphans_.count(job.id) != 0 ? orphans_[job.id] : now;
+        still[job.id] = since;
+        if (orphan.pending() || now - since >= orphan_patience)
+            cancel(job.id, job.ticket.uid, false, fmt::format("its {} {}/{} is no more", job.ticket.kind, job.ticket.ns, job.ticket.name));
     }
     orphans_ = std::move(still);
 }

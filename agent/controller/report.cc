@@ -1,4 +1,4 @@
-// What people are told, where they look: the pod's conditions and events. Written only when there is something new.
+// What people are told, where they look: the conditions and events of pods and PodGroups. Written only when there is something new.
 #include <fmt/format.h>
 
 #include "agent/controller/controller.h"
@@ -8,24 +8,34 @@ namespace berth {
 
 namespace {
 
-constexpr std::chrono::seconds tell_again{10};             // a reason that flickers is written at most this often
-constexpr std::chrono::milliseconds reason_unknown{2'000};  // when slurmctld has not looked at the job yet
+using std::chrono::milliseconds;
+constexpr std::chrono::seconds tell_again{10};  // a reason that flickers is written at most this often
+constexpr milliseconds reason_unknown{2'000};   // when slurmctld has not looked at the job yet
+constexpr std::chrono::seconds rejected_for{10};  // a gang that did not start in time, at least
+
+// Slurm keeps such a job in its queue, but no other job's end will ever make room for it.
+bool can_never_start(const std::string &reason) {
+    return reason.starts_with("PartitionConfig") || reason.starts_with("PartitionNodeLimit") || reason.starts_with("PartitionTimeLimit") ||
+           reason.starts_with("BadConstraints");
+}
 
 }  // namespace
 
-void Controller::write_condition(const WorkloadPtr &workload, const std::string &reason, const std::string &message) {
-    if (workload->told == message || workload->pod.scheduled_message == message) {
-        workload->told = message;
+void Controller::write_condition(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message) {
+    if (member.told == message || member.pod.scheduled_message == message) {
+        member.told = message;
         return;
     }
-    workload->told = message;
-    workload->told_at = loop_.now();
-    api_->set_condition(workload->ref(), {"PodScheduled", "False", reason, message}, [workload](kube::Response response) {
-        if (response.ok() || response.status == 404 || response.status == 409)
-            return;
-        log::warning("writing the condition of pod {}: {}", workload->pod.full_name(), response.error);
-        workload->told.clear();  // the next look writes it
-    });
+    member.told = message;
+    member.told_at = loop_.now();
+    api_->set_condition(member.ref(), {"PodScheduled", "False", reason, message},
+                        [workload, uid = member.pod.uid, name = member.pod.full_name()](const kube::Response &response) {
+                            if (response.ok() || response.status == 404 || response.status == 409)
+                                return;
+                            log::warning("writing the condition of pod {}: {}", name, response.error);
+                            if (const auto still = workload->members.find(uid); still != workload->members.end())
+                                still->second.told.clear();  // the next look writes it
+                        });
 }
 
 void Controller::tell_waiting(const WorkloadPtr &workload) {
@@ -33,27 +43,85 @@ void Controller::tell_waiting(const WorkloadPtr &workload) {
         return;
     const auto waited = loop_.now() - workload->job_known;
     if (waited < config_.controller.condition_delay)
-        return look_soon(std::chrono::duration_cast<std::chrono::milliseconds>(config_.controller.condition_delay - waited));
+        return look_soon(std::chrono::duration_cast<milliseconds>(config_.controller.condition_delay - waited));
     if (workload->seen->reason == "None")
         return look_soon(reason_unknown);
-    const std::string message = fmt::format("Slurm job {} is pending: {}", workload->job, workload->seen->reason);
-    const auto since_told = loop_.now() - workload->told_at;
-    if (!workload->told.empty() && message != workload->told && since_told < tell_again)
-        return look_soon(std::chrono::ceil<std::chrono::milliseconds>(tell_again - since_told));
-    write_condition(workload, "Unschedulable", message);
+    const bool never = can_never_start(workload->seen->reason);
+    const std::string message = never ? fmt::format("Slurm job {} cannot start as it is: {}; ask for less, or for another partition",
+                                                    workload->job, workload->seen->reason)
+                                      : fmt::format("Slurm job {} is pending: {}", workload->job, workload->seen->reason);
+    for (auto &[uid, member] : workload->members) {
+        if (!member.ready())
+            continue;
+        const auto since_told = loop_.now() - member.told_at;
+        if (!member.told.empty() && message != member.told && since_told < tell_again) {
+            look_soon(std::chrono::ceil<milliseconds>(tell_again - since_told));
+        } else {
+            if (never && member.told != message && member.pod.scheduled_message != message)
+                api_->post_event(member.ref(), {"Warning", "FailedScheduling", "Submitting", message});
+            write_condition(workload, member, "Unschedulable", message);
+        }
+    }
+    groups_->tell_condition(workload->group, false, "Unschedulable", message);
+}
+
+// A gang that waits for its own pods. Most are complete before anybody could read it.
+void Controller::tell_gathering(const WorkloadPtr &workload) {
+    if (workload->timer)
+        return;
+    workload->timer = loop_.after(config_.controller.condition_delay, [this, weak = std::weak_ptr<Workload>(workload)] {
+        const WorkloadPtr still = weak.lock();
+        if (!still)
+            return;
+        still->timer.reset();
+        if (still->state != State::idle)
+            return;
+        const std::string message =
+            fmt::format("{} waits for its pods: {} of {} are there", still->title(), still->count(&Member::ready), still->who.size);
+        for (auto &[uid, member] : still->members)
+            if (member.ready())
+                write_condition(still, member, "WaitingForGang", message);
+        groups_->tell_condition(still->group, false, "WaitingForGang", message);
+    });
 }
 
 void Controller::tell_refused(const WorkloadPtr &workload) {
-    if (workload->told != workload->problem) {
-        log::info("pod {} is refused: {}", workload->pod.full_name(), workload->problem);
-        if (workload->pod.scheduled_message != workload->problem)
-            api_->post_event(workload->ref(), {"Warning", "FailedScheduling", "Submitting", workload->problem});
+    for (auto &[uid, member] : workload->members) {
+        if (!member.ready())
+            continue;
+        if (member.told != workload->problem) {
+            log::info("pod {} is refused: {}", member.pod.full_name(), workload->problem);
+            if (member.pod.scheduled_message != workload->problem)
+                api_->post_event(member.ref(), {"Warning", "FailedScheduling", "Submitting", workload->problem});
+        }
+        write_condition(workload, member, "Unschedulable", workload->problem);
     }
-    write_condition(workload, "Unschedulable", workload->problem);
-    retry_later(workload);  // a partition may open, an account may come
+    groups_->tell_condition(workload->group, false, "Unschedulable", workload->problem);
+    retry_later(workload);  // a partition may open, an account may come, an owner may be mended
 }
 
-// Slurm's decision is final: the pod is told why and goes. A bound one is told and deleted by its node's agent, which knows
+// What the site has chosen to ignore is ignored, but not in silence.
+void Controller::tell_notes(const WorkloadPtr &workload) {
+    for (const std::string &note : workload->notes)
+        for (const auto &[uid, member] : workload->members)
+            api_->post_event(member.ref(), {"Warning", "IgnoredRequest", "Submitting", note});
+    workload->notes.clear();
+}
+
+// A gang that did not start in time gives its place back, whole, and comes again later.
+void Controller::reject(const WorkloadPtr &workload) {
+    workload->problem = fmt::format("{} did not start within {} s (Slurm job {}{}); its place is given back and it is tried again later",
+                                    workload->title(), workload->who.schedule_timeout_seconds, workload->job,
+                                    workload->seen ? ": " + workload->seen->reason : "");
+    workload->started_scheduling = 0;
+    groups_->post_event(workload->group, {"Warning", "ScheduleTimeout", "Submitting", workload->problem});
+    give_up(workload, true, "its time to start is over");
+    tell_refused(workload);
+    workload->backoff /= 2;  // of which tell_refused() has made the next step
+    retry_later(workload, rejected_for);
+}
+
+// Slurm's decision is final: the pods are told why and go. A bound one is told and deleted by its node's agent, which knows
 // whether the pod or the job ended first; what is done for it here is for the case that this agent is away.
 void Controller::dismiss(const WorkloadPtr &workload) {
     slurm::Job job = workload->seen.value_or(slurm::Job{});
@@ -61,25 +129,42 @@ void Controller::dismiss(const WorkloadPtr &workload) {
     if (job.state_name.empty())
         job.state_name = "ENDED";
     const kube::Event event{"Warning", job.end_word(), "Deleting", job.end_sentence()};
-    const bool bound = !workload->pod.node_name.empty();
-    table_.set(workload->job, 0);
-    if (!workload->dismissal_told) {
-        workload->dismissal_told = true;
-        log::info("pod {} is dismissed: {}", workload->pod.full_name(), event.message);
-        if (!bound)
-            api_->post_event(workload->ref(), event);
-        const WorkloadPtr keep = workload;
-        const kube::Condition condition{"DisruptionTarget", "True", event.reason, event.message};
-        api_->set_condition(workload->ref(), condition, [this, keep, bound](kube::Response) {
-            if (keep->state == State::dismissing && !bound)
-                api_->remove(keep->ref(), 0, [](kube::Response) {});
-        });
-    } else if (!workload->pod.deleting || !bound) {
-        if (bound)
-            api_->post_event(workload->ref(), event);
-        api_->remove(workload->ref(), -1, [](kube::Response) {});
+    for (std::uint32_t part = 0; part < workload->parts; ++part)
+        table_.set(workload->job + part, 0);
+    // Pods of a docked gang that are not bound were made to replace others, after the end: they are the next gang's.
+    std::vector<kube::Pod> next;
+    if (workload->gang() && workload->docked() >= workload->who.size)
+        for (const kube::Pod *pod : workload->ranked(&Member::ready))
+            next.push_back(*pod);
+    for (const kube::Pod &pod : next) {
+        workload->members.erase(pod.uid);
+        by_pod_.erase(pod.uid);
     }
+    for (auto &[uid, member] : workload->members)
+        if (member.live())
+            dismiss_member(workload, member, event);
     retry_later(workload);
+    for (kube::Pod &pod : next)
+        on_pod(std::move(pod));
+}
+
+void Controller::dismiss_member(const WorkloadPtr &workload, Member &member, const kube::Event &event) {
+    const bool bound = member.bound();
+    if (!member.dismissal_told) {
+        member.dismissal_told = true;
+        log::info("pod {} is dismissed: {}", member.pod.full_name(), event.message);
+        if (!bound)
+            api_->post_event(member.ref(), event);
+        const kube::Condition condition{"DisruptionTarget", "True", event.reason, event.message};
+        api_->set_condition(member.ref(), condition, [this, workload, ref = member.ref(), bound](const kube::Response &) {
+            if (workload->state == State::dismissing && !bound)
+                api_->remove(ref, 0, [](const kube::Response &) {});
+        });
+    } else if (!member.pod.deleting || !bound) {
+        if (bound)
+            api_->post_event(member.ref(), event);
+        api_->remove(member.ref(), -1, [](const kube::Response &) {});
+    }
 }
 
 }  // namespace berth

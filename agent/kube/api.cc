@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/kube/decode.h"
+#include "agent/kube/discovery.h"
 #include "agent/kube/json_text.h"
 #include "agent/log.h"
 
@@ -39,9 +40,38 @@ std::string utc(std::chrono::system_clock::time_point when, bool micro) {
 }
 
 // `"uid":"...",` or nothing: an empty uid is no precondition.
-std::string uid_field(const PodRef &ref) {
-    return ref.uid.empty() ? "" : fmt::format("\"uid\":{},", json_quote(ref.uid));
+std::string uid_field(const std::string &uid) { return uid.empty() ? "" : fmt::format("\"uid\":{},", json_quote(uid)); }
+
+// Old servers (1.20) call another uid invalid where newer ones speak of a conflict. To callers it is one thing.
+Http::Done with_uid_conflict(Http::Done done) {
+    return [done = std::move(done)](Response response) {
+        if (response.status == 422 && response.body.find("\"field\":\"metadata.uid\"") != std::string::npos)
+            response.status = 409;
+        done(std::move(response));
+    };
 }
+
+// A status for people to read: absent rather than empty.
+std::string text_or_null(const std::string &text) { return text.empty() ? "null" : json_quote(text); }
+
+// The answer to a read of one record: 2xx with what could not be understood counts as no answer, so that the caller tries again.
+template <class Record>
+Http::Done decoded(std::string what, Result<Record> (Decoder::*decode)(std::string_view),
+                   std::function<void(Response, std::optional<Record>)> done) {
+    return [what = std::move(what), decode, done = std::move(done)](Response response) {
+        if (!response.ok())
+            return done(std::move(response), std::nullopt);
+        Decoder decoder;
+        auto record = (decoder.*decode)(padded(response.body));
+        if (record)
+            return done(std::move(response), std::move(*record));
+        Response bad;
+        bad.error = fmt::format("a {} that was read could not be understood: {}", what, record.error());
+        done(std::move(bad), std::nullopt);
+    };
+}
+
+std::string claim_path(const ClaimRef &ref) { return resource_path("v1", "persistentvolumeclaims", ref.ns, ref.name); }
 
 // Names of events begin with the pod's, cut so that the server's random ending fits.
 std::string event_prefix(const std::string &name) {
@@ -63,16 +93,7 @@ Api::Api(Http &http, std::string reporter, std::string instance, Clock clock)
 void Api::get_pod(const PodRef &ref, PodDone done) {
     Request request;
     request.path = pod_path(ref);
-    http_.send(std::move(request), [done = std::move(done)](Response response) {
-        if (!response.ok())
-            return done(std::move(response), std::nullopt);
-        auto pod = Decoder().pod(padded(response.body));
-        if (pod)
-            return done(std::move(response), std::move(*pod));
-        Response bad;  // as if it had not arrived: the caller tries again
-        bad.error = fmt::format("a pod that was read could not be understood: {}", pod.error());
-        done(std::move(bad), std::nullopt);
-    });
+    http_.send(std::move(request), decoded<Pod>("pod", &Decoder::pod, std::move(done)));
 }
 
 void Api::bind(const PodRef &ref, std::string_view node, const KeyValues &annotations, Done done) {
@@ -85,7 +106,7 @@ void Api::bind(const PodRef &ref, std::string_view node, const KeyValues &annota
     request.body = fmt::format(
         R"({{"apiVersion":"v1","kind":"Binding","metadata":{{{}"namespace":{},"name":{},"annotations":{{{}}}}},)"
         R"("target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
-        uid_field(ref), json_quote(ref.ns), json_quote(ref.name), notes, json_quote(node));
+        uid_field(ref.uid), json_quote(ref.ns), json_quote(ref.name), notes, json_quote(node));
     http_.send(std::move(request), std::move(done));
 }
 
@@ -110,18 +131,17 @@ void Api::set_condition(const PodRef &ref, const Condition &condition, Done done
     request.body =
         fmt::format(R"({{"metadata":{{{}"name":{}}},"status":{{"conditions":[{{"type":{},"status":{},"reason":{},)"
                     R"("message":{}{}}}]}}}})",
-                    uid_field(ref), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
+                    uid_field(ref.uid), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
                     json_quote(condition.reason), json_quote(condition.message),
                     condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
-    http_.send(std::move(request), [done = std::move(done)](Response response) {
-        // Old servers (1.20) call another uid invalid where newer ones speak of a conflict. To callers it is one thing.
-        if (response.status == 422 && response.body.find("\"field\":\"metadata.uid\"") != std::string::npos)
-            response.status = 409;
-        done(std::move(response));
-    });
+    http_.send(std::move(request), with_uid_conflict(std::move(done)));
 }
 
 void Api::post_event(const PodRef &ref, const Event &event) {
+    post_event(ObjectRef("v1", "Pod", ref.ns, ref.name, ref.uid), event);
+}
+
+void Api::post_event(const ObjectRef &ref, const Event &event) {
     const auto word = [](std::string_view text) {
         return json_quote(cut_utf8(text, longest_word));
     };
@@ -132,14 +152,82 @@ void Api::post_event(const PodRef &ref, const Event &event) {
         R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":{},"generateName":{}}},)"
         R"("eventTime":"{}",)"
         R"("reportingController":{},"reportingInstance":{},"type":{},"reason":{},"action":{},"note":{},)"
-        R"("regarding":{{"apiVersion":"v1","kind":"Pod",{}"namespace":{},"name":{}}}}})",
+        R"("regarding":{{"apiVersion":{},"kind":{},{}"namespace":{},"name":{}}}}})",
         json_quote(ref.ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_),
         json_quote(event.type), word(event.reason), word(event.action),
-        json_quote(cut_utf8(event.message, longest_note)), uid_field(ref), json_quote(ref.ns), json_quote(ref.name));
+        json_quote(cut_utf8(event.message, longest_note)), json_quote(ref.api_version), json_quote(ref.kind),
+        uid_field(ref.uid), json_quote(ref.ns), json_quote(ref.name));
     http_.send(std::move(request), [reason = event.reason](Response response) {
         if (!response.ok())
             log::debug("the event {} was not recorded: {}", reason, response.error);
     });
+}
+
+void Api::patch_group_status(const Object &group, const Object::GroupStatus &status, Done done) {
+    std::string changes;
+    const auto change = [&](const char *key, const std::string &value) {
+        changes += fmt::format("{}\"{}\":{}", changes.empty() ? "" : ",", key, value);
+    };
+    const auto &now = group.status;
+    if (status.phase != now.phase)
+        change("phase", text_or_null(status.phase));
+    if (status.occupied_by != now.occupied_by)
+        change("occupiedBy", text_or_null(status.occupied_by));
+    if (status.schedule_start_time != now.schedule_start_time)
+        change("scheduleStartTime", text_or_null(status.schedule_start_time));
+    if (status.scheduled != now.scheduled)
+        change("scheduled", std::to_string(status.scheduled));
+    if (status.running != now.running)
+        change("running", std::to_string(status.running));
+    if (status.succeeded != now.succeeded)
+        change("succeeded", std::to_string(status.succeeded));
+    if (status.failed != now.failed)
+        change("failed", std::to_string(status.failed));
+    if (changes.empty()) {
+        Response nothing;
+        nothing.status = 200;
+        return done(std::move(nothing));
+    }
+    Request request;
+    request.method = "PATCH";
+    request.path = resource_path(group.api_version, "podgroups", group.ns, group.name) + "/status";
+    request.content_type = "application/merge-patch+json";
+    request.body = fmt::format(R"({{"metadata":{{{}"name":{}}},"status":{{{}}}}})", uid_field(group.uid), json_quote(group.name),
+                               changes);
+    http_.send(std::move(request), with_uid_conflict(std::move(done)));
+}
+
+void Api::set_group_condition(const Object &group, const Condition &condition, Done done) {
+    const bool own = condition.type.empty();
+    const bool moves = own ? condition.status != group.condition_status : condition.changes_status;
+    Request request;
+    request.method = "PATCH";
+    request.path = resource_path(group.api_version, "podgroups", group.ns, group.name) + "/status";
+    request.content_type = "application/strategic-merge-patch+json";
+    request.body = fmt::format(R"({{"metadata":{{{}"name":{}}},"status":{{"conditions":[{{"type":{},"status":{},"reason":{},)"
+                               R"("message":{}{}}}]}}}})",
+                               uid_field(group.uid), json_quote(group.name),
+                               json_quote(own ? scheduled_condition(group.api_version) : condition.type),
+                               json_quote(condition.status), json_quote(condition.reason), json_quote(condition.message),
+                               moves ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
+    http_.send(std::move(request), with_uid_conflict(std::move(done)));
+}
+
+void Api::get_claim(const ClaimRef &ref, ClaimDone done) {
+    Request request;
+    request.path = claim_path(ref);
+    http_.send(std::move(request), decoded<Claim>("claim", &Decoder::claim, std::move(done)));
+}
+
+void Api::select_node_for_claim(const ClaimRef &ref, std::string_view node, Done done) {
+    Request request;
+    request.method = "PATCH";
+    request.path = claim_path(ref);
+    request.content_type = "application/merge-patch+json";
+    request.body =
+        fmt::format(R"({{"metadata":{{{}"name":{},"annotations":{{"volume.kubernetes.io/selected-node":{}}}}}}})",
+                    uid_field(ref.uid), json_quote(ref.name), json_quote(node));
+    http_.send(std::move(request), with_uid_conflict(std::move(done)));
 }
 
 void Api::server_version(std::function<void(int minor)> done) {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "agent/kube/http.h"
+#include "agent/kube/object.h"
 #include "agent/kube/pod.h"
 
 namespace berth::kube {
@@ -22,6 +23,21 @@ constexpr int binding_uid_minor = 27;
 
 struct PodRef {
     std::string ns, name, uid;
+};
+
+using ClaimRef = PodRef;
+
+// Any object, as an event names it.
+struct ObjectRef {
+    ObjectRef(std::string api, std::string its_kind, std::string its_ns, std::string its_name, std::string its_uid)
+        : api_version(std::move(api)),
+          kind(std::move(its_kind)),
+          ns(std::move(its_ns)),
+          name(std::move(its_name)),
+          uid(std::move(its_uid)) {}
+    ObjectRef(const Object &object) : ObjectRef(object.api_version, object.kind, object.ns, object.name, object.uid) {}
+
+    std::string api_version, kind, ns, name, uid;
 };
 
 struct Condition {
@@ -58,6 +74,21 @@ class Api {
     void set_condition(const PodRef &ref, const Condition &condition, Done done);
     // events.k8s.io/v1; failures are logged here, at debug.
     void post_event(const PodRef &ref, const Event &event);
+    void post_event(const ObjectRef &ref, const Event &event);
+
+    // Writes what differs between group.status and `status` into a PodGroup of scheduling.x-k8s.io: a merge patch of its status with
+    // the uid as precondition (409 when the group of that name is another). When nothing differs nothing is sent, and done is called
+    // from inside with status 200.
+    void patch_group_status(const Object &group, const Object::GroupStatus &status, Done done);
+    // One condition of a PodGroup of scheduling.k8s.io, uid likewise. An empty type is the one by which the group's version says
+    // that it is scheduled; its lastTransitionTime then moves only when its status does.
+    void set_group_condition(const Object &group, const Condition &condition, Done done);
+
+    using ClaimDone = std::function<void(Response, std::optional<Claim>)>;
+    void get_claim(const ClaimRef &ref, ClaimDone done);  // uid is not compared
+    // Tells the storage provisioner for which node the volume of a WaitForFirstConsumer claim is to be made; uid as above.
+    void select_node_for_claim(const ClaimRef &ref, std::string_view node, Done done);
+
     // The server's minor version, asked once and remembered (done may then be called from inside). 0 when it could not
     // be learned: treat that as an old server; the next call asks again.
     void server_version(std::function<void(int minor)> done);

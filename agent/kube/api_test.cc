@@ -178,6 +178,85 @@ START_TEST(an_unknown_version_counts_as_old_and_is_asked_again) {
 }
 END_TEST
 
+Object group(const char *api_version) {
+    Object out;
+    out.api_version = api_version;
+    out.kind = "PodGroup";
+    out.ns = "ml";
+    out.name = "ring";
+    out.uid = "g1";
+    return out;
+}
+
+START_TEST(an_event_may_be_about_any_object) {
+    Scene scene(201, "{}");
+    scene.api->post_event(group("scheduling.x-k8s.io/v1alpha1"), {"Warning", "Timeout", "Scheduling", "late"});
+    scene.api->server_version([&](int) { scene.loop.quit(); });
+    ck_assert(test::run(scene.loop));
+    const Exchange &event = scene.seen[scene.seen[0].method == "POST" ? 0 : 1];
+    ck_assert(event.body.find(R"("regarding":{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"PodGroup","uid":"g1",)"
+                              R"("namespace":"ml","name":"ring"})") != std::string::npos);
+}
+END_TEST
+
+START_TEST(only_what_changed_in_a_group_is_written) {
+    Scene scene(200, "{}");
+    Object pod_group = group("scheduling.x-k8s.io/v1alpha1");
+    pod_group.status = {"Scheduling", "job-1", "", 1, 0, 0, 0};
+    Object::GroupStatus status = {"Running", "", "2026-01-31T12:00:00Z", 1, 2, 0, 0};
+    scene.api->patch_group_status(pod_group, status, scene.into());
+    ck_assert(test::run(scene.loop));
+    ck_assert(scene.seen.back().has_header("Content-Type: application/merge-patch+json\r\n"));
+    scene.expect("PATCH", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/ml/podgroups/ring/status",
+                 R"({"metadata":{"uid":"g1","name":"ring"},"status":{"phase":"Running","occupiedBy":null,)"
+                 R"("scheduleStartTime":"2026-01-31T12:00:00Z","running":2}})");
+    pod_group.status = status;
+    int answer = 0;
+    scene.api->patch_group_status(pod_group, status, [&](Response response) { answer = response.status; });
+    ck_assert_int_eq(answer, 200);
+    ck_assert_uint_eq(scene.seen.size(), 1);
+}
+END_TEST
+
+START_TEST(a_group_condition_has_the_name_of_its_version) {
+    Scene scene(200, "{}");
+    Object old = group("scheduling.k8s.io/v1alpha2");
+    scene.api->set_group_condition(old, {"", "False", "Unschedulable", "waits"}, scene.into());
+    ck_assert(test::run(scene.loop));
+    ck_assert(scene.seen.back().has_header("Content-Type: application/strategic-merge-patch+json\r\n"));
+    scene.expect("PATCH", "/apis/scheduling.k8s.io/v1alpha2/namespaces/ml/podgroups/ring/status",
+                 R"({"metadata":{"uid":"g1","name":"ring"},"status":{"conditions":[{"type":"PodGroupScheduled","status":"False",)"
+                 R"("reason":"Unschedulable","message":"waits","lastTransitionTime":"2026-01-31T12:00:00Z"}]}})");
+    for (const char *version : {"scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1beta1"}) {
+        Scene newer(200, "{}");
+        Object now = group(version);
+        now.condition_status = "True";
+        newer.api->set_group_condition(now, {"", "True", "Scheduled", ""}, newer.into());
+        ck_assert(test::run(newer.loop));
+        ck_assert(newer.seen.back().body.find(R"("type":"PodGroupInitiallyScheduled","status":"True")") != std::string::npos);
+        ck_assert(newer.seen.back().body.find("lastTransitionTime") == std::string::npos);
+    }
+}
+END_TEST
+
+START_TEST(a_claim_is_read_and_given_a_node) {
+    Scene scene(200, R"({"metadata":{"namespace":"ml","name":"data","uid":"c1",)"
+                     R"("annotations":{"volume.kubernetes.io/selected-node":"node3"}},)"
+                     R"("spec":{"storageClassName":"local","volumeName":"v"},"status":{"phase":"Pending"}})");
+    std::optional<Claim> claim;
+    scene.api->get_claim({"ml", "data", ""}, [&](Response, std::optional<Claim> got) {
+        claim = std::move(got);
+        scene.expect("GET", "/api/v1/namespaces/ml/persistentvolumeclaims/data", "");
+        scene.api->select_node_for_claim({"ml", "data", "c1"}, "node7", scene.into());
+    });
+    ck_assert(test::run(scene.loop));
+    ck_assert(claim && claim->uid == "c1" && claim->phase == "Pending" && claim->selected_node == "node3");
+    ck_assert(claim->storage_class == "local" && claim->volume == "v");
+    scene.expect("PATCH", "/api/v1/namespaces/ml/persistentvolumeclaims/data",
+                 R"({"metadata":{"uid":"c1","name":"data","annotations":{"volume.kubernetes.io/selected-node":"node7"}}})");
+}
+END_TEST
+
 }  // namespace
 
 int main() {
@@ -185,5 +264,7 @@ int main() {
         "api", {a_binding_carries_uid_and_annotations, a_deletion_names_the_uid_and_maybe_a_grace,
                 a_condition_is_patched_by_type_with_the_uid, another_uid_is_a_conflict_on_old_servers_too,
                 an_event_has_all_that_the_server_asks_for, a_pod_is_read_or_is_not_there, the_version_is_asked_once,
-                an_unknown_version_counts_as_old_and_is_asked_again});
+                an_unknown_version_counts_as_old_and_is_asked_again, an_event_may_be_about_any_object,
+                only_what_changed_in_a_group_is_written, a_group_condition_has_the_name_of_its_version,
+                a_claim_is_read_and_given_a_node});
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/kube/frames.h"
+#include "agent/kube/object.h"
 #include "agent/kube/pod.h"
 #include "agent/result.h"
 
@@ -45,12 +46,20 @@ class Decoder {
     Result<Pod> pod(std::string_view json);
     Result<Node> node(std::string_view json);
 
+    // `blank` says of what kind it is where the text does not: items of a list, and metadata alone.
+    Result<Object> object(std::string_view json, const Object &blank);
+    Result<Claim> claim(std::string_view json);
+
+    // Each record begins as a copy of `blank`.
     template <class Record>
-    Result<ListPage<Record>> list(std::string_view json);
+    Result<ListPage<Record>> list(std::string_view json, const Record &blank = {});
     template <class Record>
-    Result<WatchEvent<Record>> event(std::string_view json);
+    Result<WatchEvent<Record>> event(std::string_view json, const Record &blank = {});
 
   private:
+    template <class Record>
+    Result<Record> one(std::string_view json, const Record &blank);
+
     struct Parser;  // keeps the JSON library, which is slow to compile, out of this header
     std::unique_ptr<Parser> parser_;
 };
@@ -63,9 +72,11 @@ int version_minor(const std::string &body);
 
 std::string_view padded(std::string &text);  // makes room behind the text; good until the text changes
 
-extern template Result<ListPage<Pod>> Decoder::list<Pod>(std::string_view);
-extern template Result<ListPage<Node>> Decoder::list<Node>(std::string_view);
-extern template Result<WatchEvent<Pod>> Decoder::event<Pod>(std::string_view);
-extern template Result<WatchEvent<Node>> Decoder::event<Node>(std::string_view);
+extern template Result<ListPage<Pod>> Decoder::list<Pod>(std::string_view, const Pod &);
+extern template Result<ListPage<Node>> Decoder::list<Node>(std::string_view, const Node &);
+extern template Result<ListPage<Object>> Decoder::list<Object>(std::string_view, const Object &);
+extern template Result<WatchEvent<Pod>> Decoder::event<Pod>(std::string_view, const Pod &);
+extern template Result<WatchEvent<Node>> Decoder::event<Node>(std::string_view, const Node &);
+extern template Result<WatchEvent<Object>> Decoder::event<Object>(std::string_view, const Object &);
 
 }  // namespace berth::kube

@@ -59,14 +59,19 @@ START_TEST(a_pod_is_read_and_the_rest_dropped) {
     ck_assert_int_eq(got->active_deadline_seconds, 600);
     ck_assert_int_eq(got->need.cpu_milli, 2000 + 100 + 250);
     ck_assert_int_eq(got->need.memory_bytes, (2048LL + 64) << 20);
-    ck_assert_uint_eq(got->need.extended.size(), 1);
-    ck_assert_text(got->need.extended[0].first, "nvidia.com/gpu");
-    ck_assert_int_eq(got->need.extended[0].second, 2);
+    const std::vector<std::pair<std::string, std::int64_t>> extended = {
+        {"ephemeral-storage", 1 << 30}, {"hugepages-2Mi", 4 << 20}, {"nvidia.com/gpu", 2}};
+    ck_assert(got->need.extended == extended);
     ck_assert_uint_eq(got->annotations.size(), 3);
     ck_assert_text(std::string(got->annotation("berth.dev/job")), "12");
     ck_assert_text(std::string(got->annotation("slinky.slurm.net/a")), "ü");
     ck_assert(got->annotation("kubernetes.io/psp").empty());
-    ck_assert_uint_eq(got->labels.size(), 1);
+    ck_assert_uint_eq(got->labels.size(), 2);
+    ck_assert_text(std::string(got->label("controller-uid")), "x");
+    ck_assert_text(got->owner.api_version, "batch/v1");
+    ck_assert_text(got->owner.name, "train");
+    ck_assert_int_eq(got->created, 1769853600);
+    ck_assert(!got->placement && got->claims.empty());
     ck_assert_text(got->scheduled_reason, "Unschedulable");
     ck_assert_text(got->scheduled_message, "job 12 waits: \"Resources\"");
 }
@@ -86,6 +91,69 @@ START_TEST(absent_fields_have_defaults_and_unknown_ones_do_no_harm) {
     ck_assert(odd.node_name.empty());
     ck_assert(odd.gated);
     ck_assert_int_eq(odd.grace_seconds, 30);
+}
+END_TEST
+
+START_TEST(where_a_pod_wants_to_be_is_read) {
+    const Pod got = pod(R"({
+        "priority":1000,"schedulingGroup":{"podGroupName":"ring"},
+        "volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"data"}},{"name":"tmp","ephemeral":{"volumeClaimTemplate":{}}}],
+        "nodeSelector":{"zone":"b","disk":"ssd"},
+        "affinity":{"nodeAffinity":{
+            "requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+                {"matchExpressions":[{"key":"gpu","operator":"In","values":["a100","h100"]},{"key":"old","operator":"DoesNotExist"}],
+                 "matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n1"]}]},
+                {}]},
+            "preferredDuringSchedulingIgnoredDuringExecution":[
+                {"weight":1,"preference":{"matchExpressions":[{"key":"cores","operator":"Gt","values":["8"]}]}},
+                {"weight":50,"preference":{"matchExpressions":[{"key":"cores","operator":"Lt","values":["99"]}]}}]},
+          "podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"x"}]}},
+        "tolerations":[
+            {"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},
+            {"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},
+            {"key":"pool","value":"ml"}],
+        "topologySpreadConstraints":[{"whenUnsatisfiable":"DoNotSchedule"}]})",
+                        "{}");
+    ck_assert_int_eq(got.priority, 1000);
+    ck_assert_text(got.scheduling_group, "ring");
+    ck_assert(got.claims == std::vector<std::string>({"data", "p-tmp"}));
+    ck_assert(got.placement != nullptr);
+    using Op = Requirement::Op;
+    Placement want;
+    want.node_selector = {{"disk", "ssd"}, {"zone", "b"}};
+    want.has_required = want.pod_affinity = want.topology_spread = true;
+    want.required = {{{"gpu", Op::in, {"a100", "h100"}, false},
+                      {"old", Op::does_not_exist, {}, false},
+                      {"metadata.name", Op::not_in, {"n1"}, true}}};
+    want.preferred = {{50, {{"cores", Op::lt, {"99"}, false}}}, {1, {{"cores", Op::gt, {"8"}, false}}}};
+    want.tolerations = {{"pool", "Equal", "ml", ""}};
+    ck_assert(*got.placement == want);
+}
+END_TEST
+
+START_TEST(a_pod_that_asks_for_no_place_has_none) {
+    const Pod soft = pod(R"({"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1}]}},
+        "tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute"}],
+        "topologySpreadConstraints":[{"whenUnsatisfiable":"ScheduleAnyway"}],"nodeSelector":{}})",
+                         "{}");
+    ck_assert(!soft.placement);
+    const Pod nowhere = pod(
+        R"({"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{}]}}}})", "{}");
+    ck_assert(nowhere.placement && nowhere.placement->has_required && nowhere.placement->required.empty());
+}
+END_TEST
+
+START_TEST(names_of_workloads_are_kept_and_their_repetitions_are_not) {
+    const auto got = decode(R"({"metadata":{"namespace":"n","name":"p","uid":"u","labels":{
+        "job-name":"j","batch.kubernetes.io/job-completion-index":"3","jobset.sigs.k8s.io/jobset-name":"s",
+        "leaderworkerset.sigs.k8s.io/group-index":"0","scheduling.x-k8s.io/pod-group":"g","app":"x"},
+        "annotations":{"batch.kubernetes.io/job-completion-index":"3","leaderworkerset.sigs.k8s.io/size":"4",
+        "jobset.sigs.k8s.io/jobset-name":"s","x":"y"}}})");
+    ck_assert(got.ok());
+    ck_assert_uint_eq(got->labels.size(), 5);
+    ck_assert_text(std::string(got->label("scheduling.x-k8s.io/pod-group")), "g");
+    ck_assert_uint_eq(got->annotations.size(), 2);
+    ck_assert_text(std::string(got->annotation("leaderworkerset.sigs.k8s.io/size")), "4");
 }
 END_TEST
 
@@ -302,11 +370,26 @@ START_TEST(foreign_text_cannot_spoil_a_body) {
 }
 END_TEST
 
+START_TEST(a_node_has_labels_and_taints) {
+    std::string json = R"({"metadata":{"name":"n1","uid":"u","labels":{"zone":"b","app":"x"}},
+        "spec":{"taints":[{"key":"gpu","value":"yes","effect":"NoSchedule"},{"key":"old","effect":"NoExecute"}]}})";
+    const auto got = Decoder().node(padded(json));
+    ck_assert(got.ok());
+    ck_assert_uint_eq(got->labels.size(), 2);
+    ck_assert_text(std::string(value_of(got->labels, "zone")), "b");
+    ck_assert_uint_eq(got->taints.size(), 2);
+    ck_assert_text(got->taints[0].value, "yes");
+    ck_assert_text(got->taints[1].effect, "NoExecute");
+}
+END_TEST
+
 }  // namespace
 
 int main() {
-    return test::run_suite(
-        "decode", {a_pod_is_read_and_the_rest_dropped, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
+    return test::run_suite("decode",
+                  {a_pod_is_read_and_the_rest_dropped, where_a_pod_wants_to_be_is_read,
+                   a_pod_that_asks_for_no_place_has_none, names_of_workloads_are_kept_and_their_repetitions_are_not,
+                   a_node_has_labels_and_taints, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
                    init_containers_and_sidecars_count_as_the_scheduler_counts_them,
                    a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch, the_first_failure_says_how_the_pod_ended,
                    broken_objects_give_an_error_and_never_a_crash, deep_nesting_and_huge_numbers_are_refused,

@@ -20,6 +20,7 @@ struct Request {
     std::string path;  // begins with '/', query included
     std::string body;
     std::string content_type = "application/json";
+    std::string accept = "application/json";
     std::chrono::milliseconds timeout{30'000};
 };
 

@@ -4,11 +4,23 @@
 
 namespace berth::kube {
 
-std::string_view Pod::annotation(std::string_view key) const {
+std::string_view value_of(const KeyValues &values, std::string_view key) {
     const auto it =
-        std::lower_bound(annotations.begin(), annotations.end(), key,
+        std::lower_bound(values.begin(), values.end(), key,
                          [](const auto &entry, std::string_view k) { return std::string_view(entry.first) < k; });
-    return it != annotations.end() && it->first == key ? std::string_view(it->second) : std::string_view();
+    return it != values.end() && it->first == key ? std::string_view(it->second) : std::string_view();
+}
+
+std::string_view Pod::annotation(std::string_view key) const { return value_of(annotations, key); }
+std::string_view Pod::label(std::string_view key) const { return value_of(labels, key); }
+
+std::uint32_t wait_status(const Pod &pod) {
+    if (pod.phase == Phase::succeeded)
+        return 0;
+    if (pod.exit_signal != 0)
+        return static_cast<std::uint32_t>(pod.exit_signal) & 0x7f;
+    const int code = pod.exit_code & 0xff;
+    return static_cast<std::uint32_t>(code != 0 ? code : 1) << 8;
 }
 
 }  // namespace berth::kube

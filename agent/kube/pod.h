@@ -15,6 +15,8 @@ namespace berth::kube {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
+std::string_view value_of(const KeyValues &values, std::string_view key);  // "" when absent
+
 // What the whole pod asks for, as the Kubernetes scheduler counts it: the larger of (sum of containers and sidecars)
 // and (the largest init step), plus overhead; per container the larger of request and limit.
 struct Resources {
@@ -49,7 +51,7 @@ struct Toleration {
 struct Placement {
     KeyValues node_selector;
     bool has_required = false;     // requiredDuringSchedulingIgnoredDuringExecution of the node affinity is there
-    std::vector<Term> required;    // one of them must hold
+    std::vector<Term> required;    // one of them must hold: with none, the pod fits nowhere
     std::vector<std::pair<std::int64_t, Term>> preferred;  // weight, heaviest first
     std::vector<Toleration> tolerations;
     bool pod_affinity = false;     // required affinity or anti-affinity to pods
@@ -82,12 +84,13 @@ struct Pod {
     std::int64_t active_deadline_seconds = 0;  // 0: none
     Resources need;
     std::string problem;    // why the pod cannot be translated (a bad quantity); empty when it can
-    KeyValues annotations;  // only those under slurmjob.slinky.slurm.net/, slinky.slurm.net/,
-                            // scheduler.slinky.slurm.net/, berth.dev/
+    KeyValues annotations;  // only those under slurmjob.slinky.slurm.net/, slinky.slurm.net/, scheduler.slinky.slurm.net/,
+                            // berth.dev/ and scheduling.x-k8s.io/, batch.kubernetes.io/job-completion-index (a label since
+                            // 1.28) and leaderworkerset.sigs.k8s.io/size
     KeyValues labels;       // the same prefixes, and those of workload kinds: batch.kubernetes.io/, job-name, controller-uid,
-                            // jobset.sigs.k8s.io/, leaderworkerset.sigs.k8s.io/, scheduling.x-k8s.io/ (annotations too)
+                            // jobset.sigs.k8s.io/, leaderworkerset.sigs.k8s.io/
     std::shared_ptr<const Placement> placement;  // null: anywhere
-    std::vector<std::string> claims;             // names of its PersistentVolumeClaims
+    std::vector<std::string> claims;             // names of its PersistentVolumeClaims, those of ephemeral volumes included
 
     // The PodScheduled condition as it stands.
     std::string scheduled_status, scheduled_reason, scheduled_message;
@@ -104,6 +107,9 @@ struct Pod {
     std::string_view annotation(std::string_view key) const;  // "" when absent
     std::string_view label(std::string_view key) const;       // likewise
 };
+
+// How a finished pod's end reads in sacct: a wait status.
+std::uint32_t wait_status(const Pod &pod);
 
 struct Taint {
     std::string key, value, effect;

@@ -17,11 +17,14 @@ using Array = simdjson::dom::array;
 
 constexpr std::string_view cpu = "cpu", memory = "memory";
 
-// By resource name; CPU in thousandths, the rest in whole units. Only what Slurm can know of: CPU, memory, devices.
+// By resource name; CPU in thousandths, the rest in whole units. Only what a site can tell Slurm of.
 using Amounts = std::map<std::string, std::int64_t, std::less<>>;
 
+bool is_hugepages(std::string_view name) { return name.starts_with("hugepages-"); }
+
 bool counted(std::string_view name) {
-    return name == cpu || name == memory || name.find('/') != std::string_view::npos;
+    return name == cpu || name == memory || name == "ephemeral-storage" || is_hugepages(name) ||
+           name.find('/') != std::string_view::npos;
 }
 
 Result<std::int64_t> amount(std::string_view name, simdjson::dom::element value) {
@@ -89,6 +92,20 @@ Result<Amounts> container_amounts(simdjson::dom::element element, Object &contai
     return out;
 }
 
+Resources to_resources(const Amounts &amounts) {
+    Resources out;
+    for (const auto &[name, value] : amounts) {
+        if (name == cpu)
+            out.cpu_milli = value;
+        else if (name == memory)
+            out.memory_bytes = value;
+        else if (value > 0)
+            out.extended.emplace_back(name, value);
+    }
+    out.extended.shrink_to_fit();
+    return out;
+}
+
 }  // namespace
 
 bool is_sidecar(Object init_container) {
@@ -131,7 +148,7 @@ Result<Resources> pod_resources(Object spec) {
     if (!whole)
         return Error{"the pod's own resources: " + whole.error()};
     for (const auto &[name, value] : *whole)
-        if (name == cpu || name == memory)
+        if (name == cpu || name == memory || is_hugepages(name))
             total[name] = value;
     Object overhead;
     if (spec["overhead"].get(overhead) == SUCCESS) {
@@ -142,16 +159,14 @@ Result<Resources> pod_resources(Object spec) {
         if (!read)
             return Error{"overhead: " + read.error()};
     }
-    Resources out;
-    for (const auto &[name, value] : total) {
-        if (name == cpu)
-            out.cpu_milli = value;
-        else if (name == memory)
-            out.memory_bytes = value;
-        else if (value > 0)
-            out.extended.emplace_back(name, value);
-    }
-    return out;
+    return to_resources(total);
+}
+
+Result<Resources> resource_list(Object quantities) {
+    Amounts amounts;
+    if (const auto read = read_quantities(quantities, amounts); !read)
+        return Error{read.error()};
+    return to_resources(amounts);
 }
 
 }  // namespace berth::kube

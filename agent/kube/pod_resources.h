@@ -11,6 +11,9 @@ namespace berth::kube {
 // `spec` of a pod. Errors name the container and the resource.
 Result<Resources> pod_resources(simdjson::dom::object spec);
 
+// A map of quantities by itself, such as a PodGroup's minResources.
+Result<Resources> resource_list(simdjson::dom::object quantities);
+
 // An init container that runs beside the others for the pod's whole life (restartPolicy Always).
 bool is_sidecar(simdjson::dom::object init_container);
 

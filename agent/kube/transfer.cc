@@ -100,7 +100,7 @@ bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::
         set(CURLOPT_CONNECT_TO, connect_to_);
         header(fmt::format("Host: {}:{}", address.host, address.port));
     }
-    header("Accept: application/json");
+    header("Accept: " + request.accept);
     header("Expect:");
     if (!identity_->token.empty())
         header("Authorization: Bearer " + identity_->token);

@@ -27,31 +27,28 @@ constexpr std::chrono::seconds decent_life{5};
 
 std::string place_of(const Pod &pod) { return pod.ns + "/" + pod.name; }
 std::string place_of(const Node &node) { return node.name; }
+std::string place_of(const Object &object) { return object.ns + "/" + object.name; }
 
-Pod stub(const Pod *, const std::string &uid, const std::string &place) {
-    Pod pod;
+template <class Record>
+Record stub(const Record &blank, const std::string &uid, const std::string &place) {
+    Record out = blank;
     const auto slash = place.find('/');
-    pod.ns = place.substr(0, slash);
-    pod.name = place.substr(slash + 1);
-    pod.uid = uid;
-    return pod;
-}
-
-Node stub(const Node *, const std::string &uid, const std::string &place) {
-    Node node;
-    node.name = place;
-    node.uid = uid;
-    return node;
+    if constexpr (!std::is_same_v<Record, Node>)
+        out.ns = place.substr(0, slash);
+    out.name = place.substr(slash + 1);  // all of it when there is no slash
+    out.uid = uid;
+    return out;
 }
 
 // The watcher's state. Calls under way hold it by shared_ptr and look at stopped_ after each handler.
 template <class Record>
 class State : public std::enable_shared_from_this<State<Record>> {
   public:
-    State(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Record> handlers)
+    State(Loop &loop, Http &http, WatchOptions options, Record blank, WatchHandlers<Record> handlers)
         : loop_(loop),
           http_(http),
           options_(std::move(options)),
+          blank_(std::move(blank)),
           handlers_(std::move(handlers)),
           frames_(longest_event) {
         if (!options_.random)
@@ -66,6 +63,9 @@ class State : public std::enable_shared_from_this<State<Record>> {
             };
         if (!handlers_.synced)
             handlers_.synced = [] {
+            };
+        if (!handlers_.failed)
+            handlers_.failed = [](const Response &) {
             };
     }
 
@@ -108,13 +108,16 @@ class State : public std::enable_shared_from_this<State<Record>> {
 
     void page_arrived(Response response, bool first) {
         if (!response.ok()) {
+            handlers_.failed(response);
+            if (stopped_)
+                return;
             // 410 in the middle: the list took longer than the server keeps its snapshot. Nothing is wrong.
             if (response.status == 410 && !first)
                 log::info("{}: the list expired before its last page; beginning again", options_.path);
             return retry(response.error, response.retry_after, true);
         }
         // Lists are rare and large: their parser goes at once.
-        auto page_read = Decoder().list<Record>(padded(response.body));
+        auto page_read = Decoder().list<Record>(padded(response.body), blank_);
         if (!page_read)
             return retry(fmt::format("GET {}: {}", options_.path, page_read.error()), {}, true);
         std::string().swap(response.body);
@@ -155,7 +158,7 @@ class State : public std::enable_shared_from_this<State<Record>> {
                 ++it;
                 continue;
             }
-            gone.push_back(stub(static_cast<const Record *>(nullptr), it->first, it->second.place));
+            gone.push_back(stub(blank_, it->first, it->second.place));
             it = known_.erase(it);
         }
         for (Record &record : gone) {
@@ -200,7 +203,7 @@ class State : public std::enable_shared_from_this<State<Record>> {
         heard_ = loop_.now();
         frames_.append(chunk);
         while (const auto line = frames_.next()) {
-            auto event = decoder_.event<Record>(*line);
+            auto event = decoder_.event<Record>(*line, blank_);
             if (!event)
                 return retry(fmt::format("watch of {}: {}", options_.path, event.error()), {}, refused_again());
             if (event->kind == Kind::error)
@@ -256,6 +259,9 @@ class State : public std::enable_shared_from_this<State<Record>> {
             bookmarks_ = false;
             return later(Milliseconds(0), false);
         }
+        handlers_.failed(response);
+        if (stopped_)
+            return;
         const bool gone = response.status == 410;
         if (gone)
             log::info("watch of {}: too old to be resumed; listing again", options_.path);
@@ -311,6 +317,7 @@ class State : public std::enable_shared_from_this<State<Record>> {
     Loop &loop_;
     Http &http_;
     WatchOptions options_;
+    const Record blank_;  // what each record is besides what its text says
     WatchHandlers<Record> handlers_;
     Decoder decoder_;
     Frames frames_;
@@ -328,8 +335,8 @@ class State : public std::enable_shared_from_this<State<Record>> {
 template <class Record>
 class RunningWatch : public Watcher {
   public:
-    RunningWatch(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Record> handlers)
-        : state_(std::make_shared<State<Record>>(loop, http, std::move(options), std::move(handlers))) {
+    RunningWatch(Loop &loop, Http &http, WatchOptions options, Record blank, WatchHandlers<Record> handlers)
+        : state_(std::make_shared<State<Record>>(loop, http, std::move(options), std::move(blank), std::move(handlers))) {
         state_->list();
     }
     ~RunningWatch() override { state_->stop(); }
@@ -342,11 +349,19 @@ class RunningWatch : public Watcher {
 }  // namespace
 
 std::unique_ptr<Watcher> watch_pods(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Pod> handlers) {
-    return std::make_unique<RunningWatch<Pod>>(loop, http, std::move(options), std::move(handlers));
+    return std::make_unique<RunningWatch<Pod>>(loop, http, std::move(options), Pod{}, std::move(handlers));
 }
 
 std::unique_ptr<Watcher> watch_nodes(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Node> handlers) {
-    return std::make_unique<RunningWatch<Node>>(loop, http, std::move(options), std::move(handlers));
+    return std::make_unique<RunningWatch<Node>>(loop, http, std::move(options), Node{}, std::move(handlers));
+}
+
+std::unique_ptr<Watcher> watch_objects(Loop &loop, Http &http, WatchOptions options, std::string api_version, std::string kind,
+                                       WatchHandlers<Object> handlers) {
+    Object blank;
+    blank.api_version = std::move(api_version);
+    blank.kind = std::move(kind);
+    return std::make_unique<RunningWatch<Object>>(loop, http, std::move(options), std::move(blank), std::move(handlers));
 }
 
 }  // namespace berth::kube

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/kube/http.h"
+#include "agent/kube/object.h"
 #include "agent/kube/pod.h"
 
 namespace berth::kube {
@@ -20,6 +21,9 @@ struct WatchHandlers {
     std::function<void(Record &&)> changed;                   // added or modified; also each object of a list
     std::function<void(Record &&, bool last_state)> removed;  // last_state false: only ns, name and uid are known
     std::function<void()> synced;                             // after each complete list
+    // A list or watch was not answered as it should be; it is tried again, unless the handler drops the Watcher. For kinds that may be
+    // forbidden (403) or not there (404).
+    std::function<void(const Response &)> failed = {};
 };
 
 struct WatchOptions {
@@ -41,5 +45,9 @@ class Watcher {
 
 std::unique_ptr<Watcher> watch_pods(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Pod> handlers);
 std::unique_ptr<Watcher> watch_nodes(Loop &loop, Http &http, WatchOptions options, WatchHandlers<Node> handlers);
+
+// Objects of one kind, `options.path` its list in the API.
+std::unique_ptr<Watcher> watch_objects(Loop &loop, Http &http, WatchOptions options, std::string api_version, std::string kind,
+                                       WatchHandlers<Object> handlers);
 
 }  // namespace berth::kube

@@ -8,15 +8,17 @@ Move move(State state, Event event) {
     case State::idle:
     case State::refused:
         switch (event) {
-        case Event::pod_ready:
+        case Event::pods_ready:
         case Event::retry: return {State::submitting, Action::submit};
         case Event::pod_withdrawn:
-        case Event::pod_ended: return {State::over, Action::none};
-        case Event::pod_bound: return {State::docked, Action::none};
+        case Event::pod_ended:
+        case Event::gang_over: return {State::over, Action::none};
+        case Event::gang_short: return {State::idle, Action::none};
+        case Event::pods_bound: return {State::docked, Action::none};
         // Found again after a restart.
         case Event::job_pending: return {State::queued, Action::none};
         case Event::job_running: return {State::berthed, Action::none};
-        case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
+        case Event::job_ended: return {State::dismissing, Action::dismiss};
         // Refused before anything was sent: the translation said no.
         case Event::submit_refused: return {State::refused, Action::tell_refused};
         default: return stay;
@@ -27,8 +29,9 @@ Move move(State state, Event event) {
         case Event::submit_running: return {State::berthed, Action::none};
         case Event::submit_refused: return {State::refused, Action::tell_refused};
         case Event::submit_unsure: return {State::unsure, Action::none};
-        case Event::pod_withdrawn: return {State::withdrawing, Action::none};
-        case Event::pod_bound: return {State::docked, Action::none};
+        case Event::pod_withdrawn:
+        case Event::gang_over: return {State::withdrawing, Action::none};
+        case Event::pods_bound: return {State::docked, Action::none};
         default: return stay;
         }
     case State::withdrawing:
@@ -48,8 +51,9 @@ Move move(State state, Event event) {
         case Event::job_ended:
         case Event::job_lost: return {State::submitting, Action::submit};
         case Event::pod_withdrawn:
-        case Event::pod_ended: return {State::over, Action::none};
-        case Event::pod_bound: return {State::docked, Action::none};
+        case Event::pod_ended:
+        case Event::gang_over: return {State::over, Action::none};
+        case Event::pods_bound: return {State::docked, Action::none};
         default: return stay;
         }
     case State::queued:
@@ -57,29 +61,34 @@ Move move(State state, Event event) {
         switch (event) {
         case Event::job_pending: return {State::queued, Action::none};
         case Event::job_running: return {State::berthed, Action::none};
-        case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
+        case Event::job_ended: return {State::dismissing, Action::dismiss};
         case Event::job_lost: return {State::submitting, Action::submit};
         // Its end, once seen, submits again.
         case Event::job_unnoticed: return {State::unsure, Action::cancel_job};
         case Event::pod_withdrawn: return {State::over, Action::cancel_job};
-        case Event::pod_bound: return {State::docked, Action::none};
+        case Event::pods_bound: return {State::docked, Action::none};
         case Event::pod_ended: return {State::over, Action::none};
+        case Event::gang_over: return {State::over, Action::complete_job};
+        case Event::gang_short: return {State::idle, Action::withdraw_job};
+        case Event::gang_late: return state == State::queued ? Move{State::refused, Action::reject} : stay;
         default: return stay;
         }
     case State::docked:
         switch (event) {
-        case Event::job_ended: return {State::dismissing, Action::dismiss_pod};
+        case Event::job_ended: return {State::dismissing, Action::dismiss};
         // The node's agent completes the job once it has proven the pod gone.
         case Event::pod_withdrawn:
         case Event::pod_ended: return {State::over, Action::none};
+        case Event::gang_over: return {State::over, Action::complete_job};
         // A lost job: the node's agent decides about its pod.
         default: return stay;
         }
     case State::dismissing:
         switch (event) {
         case Event::pod_withdrawn:
-        case Event::pod_ended: return {State::over, Action::none};
-        case Event::retry: return {State::dismissing, Action::dismiss_pod};
+        case Event::pod_ended:
+        case Event::gang_over: return {State::over, Action::none};
+        case Event::retry: return {State::dismissing, Action::dismiss};
         default: return stay;
         }
     case State::over: return stay;
@@ -94,9 +103,10 @@ const char *name(State state) {
 }
 
 const char *name(Event event) {
-    static constexpr const char *names[] = {"pod_ready",      "pod_withdrawn", "pod_bound",   "pod_ended",   "submit_queued",
-                                            "submit_running", "submit_refused", "submit_unsure", "job_pending", "job_running",
-                                            "job_ended",      "job_lost",      "job_unnoticed", "retry"};
+    static constexpr const char *names[] = {"pods_ready",    "pod_withdrawn",  "pods_bound",     "pod_ended",     "gang_over",
+                                            "gang_short",    "gang_late",      "submit_queued",  "submit_running", "submit_refused",
+                                            "submit_unsure", "job_pending",    "job_running",    "job_ended",     "job_lost",
+                                            "job_unnoticed", "retry"};
     return names[static_cast<int>(event)];
 }
 

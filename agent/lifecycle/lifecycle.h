@@ -1,4 +1,4 @@
-// The life of one workload in the controller: the only place that says what may follow what. Everybody else posts events
+// The life of one workload, a pod or a gang, in the controller: the only place that says what may follow what. Everybody else posts events
 // and carries out the action that comes back. Pure: no clock, no server. docs/lifecycle.md shows the same table.
 #pragma once
 
@@ -10,21 +10,24 @@ enum class State : std::uint8_t {
     idle,         // known, nothing submitted
     refused,      // cannot be submitted as it stands; its author has been told
     submitting,   // the request is on its way to slurmctld
-    withdrawing,  // the pod went while the request was on its way
+    withdrawing,  // its pods went while the request was on its way
     unsure,       // no answer: the job may exist
     queued,       // the placeholder waits in Slurm
-    berthed,      // the placeholder runs, the pod is not bound yet
-    docked,       // the pod is bound
-    dismissing,   // Slurm ended the job: the pod is told why and deleted
+    berthed,      // the placeholder runs, not all pods are bound yet
+    docked,       // the pod, or all that the gang must have, is bound
+    dismissing,   // Slurm ended the job: the pods are told why and deleted
     over,         // nothing left to do
 };
 constexpr int state_count = static_cast<int>(State::over) + 1;
 
 enum class Event : std::uint8_t {
-    pod_ready,       // pending, unbound, not gated, not being deleted
+    pods_ready,      // pending, unbound, not gated, not being deleted: the pod, or as many as the gang must have
     pod_withdrawn,   // an unbound pod was deleted or is being deleted
-    pod_bound,
+    pods_bound,
     pod_ended,       // a bound pod is terminal or removed
+    gang_over,       // a gang has no pod left, and none is expected
+    gang_short,      // a gang that is not bound lacks pods, for too long
+    gang_late,       // its time to start is over
     submit_queued,
     submit_running,
     submit_refused,
@@ -43,7 +46,10 @@ enum class Action : std::uint8_t {
     submit,       // translate and send the request
     tell_refused, // condition and event with the reason
     cancel_job,
-    dismiss_pod,  // condition, event, and deletion if the pod is still there
+    withdraw_job, // cancel it, and remember in Slurm that this was no verdict on the pods
+    reject,       // withdraw it, and tell the gang that it will be tried again later
+    complete_job, // a gang's, with its exit code; a single pod's is completed by the node's agent
+    dismiss,      // condition, event, and deletion of the pods that are still there
 };
 
 struct Move {

@@ -18,8 +18,8 @@ State walk(State state, std::initializer_list<Event> events) {
 }  // namespace
 
 START_TEST(a_pod_with_room_goes_straight_to_its_dock) {
-    ck_assert(move(State::idle, Event::pod_ready) == (Move{State::submitting, Action::submit}));
-    ck_assert(walk(State::idle, {Event::pod_ready, Event::submit_running, Event::pod_bound}) == State::docked);
+    ck_assert(move(State::idle, Event::pods_ready) == (Move{State::submitting, Action::submit}));
+    ck_assert(walk(State::idle, {Event::pods_ready, Event::submit_running, Event::pods_bound}) == State::docked);
     ck_assert(walk(State::docked, {Event::pod_ended}) == State::over);
 }
 END_TEST
@@ -31,7 +31,7 @@ START_TEST(nothing_is_submitted_while_an_attempt_may_still_succeed) {
             const bool lost = event == Event::job_lost && (state == State::queued || state == State::berthed);
             ck_assert_msg(move(state, event).action != Action::submit || lost, "%s in %s submits", name(event), name(state));
         }
-    ck_assert(move(State::unsure, Event::pod_ready).action == Action::none);
+    ck_assert(move(State::unsure, Event::pods_ready).action == Action::none);
     ck_assert(move(State::unsure, Event::retry).action == Action::none);
     ck_assert(move(State::unsure, Event::job_lost) == (Move{State::submitting, Action::submit}));
 }
@@ -54,7 +54,7 @@ START_TEST(a_job_that_its_node_did_not_notice_is_replaced_once_it_has_ended) {
     ck_assert(move(State::berthed, Event::job_unnoticed) == (Move{State::unsure, Action::cancel_job}));
     ck_assert(move(State::unsure, Event::job_ended) == (Move{State::submitting, Action::submit}));
     // Noticed after all.
-    ck_assert(walk(State::berthed, {Event::job_unnoticed, Event::pod_bound}) == State::docked);
+    ck_assert(walk(State::berthed, {Event::job_unnoticed, Event::pods_bound}) == State::docked);
     ck_assert(move(State::docked, Event::job_unnoticed) == (Move{State::docked, Action::none}));
 }
 END_TEST
@@ -67,13 +67,27 @@ END_TEST
 
 START_TEST(a_job_that_slurm_ends_dismisses_its_pod_once_and_for_all) {
     for (const State state : {State::queued, State::berthed, State::docked})
-        ck_assert(move(state, Event::job_ended) == (Move{State::dismissing, Action::dismiss_pod}));
+        ck_assert(move(state, Event::job_ended) == (Move{State::dismissing, Action::dismiss}));
     // Cancelled stays cancelled: nothing but the pod's removal leads out, and nothing submits.
     for (int e = 0; e < event_count; ++e) {
         const Move next = move(State::dismissing, static_cast<Event>(e));
         ck_assert(next.next == State::dismissing || next.next == State::over);
         ck_assert(next.action != Action::submit);
     }
+}
+END_TEST
+
+START_TEST(a_gang_keeps_its_place_until_it_is_over_short_or_late) {
+    for (const State state : {State::queued, State::berthed, State::docked})
+        ck_assert(move(state, Event::gang_over) == (Move{State::over, Action::complete_job}));
+    ck_assert(walk(State::submitting, {Event::gang_over}) == State::withdrawing);
+    ck_assert(move(State::queued, Event::gang_short) == (Move{State::idle, Action::withdraw_job}));
+    ck_assert(walk(State::idle, {Event::pods_ready}) == State::submitting);
+    ck_assert(move(State::docked, Event::gang_short) == (Move{State::docked, Action::none}));
+    ck_assert(move(State::queued, Event::gang_late) == (Move{State::refused, Action::reject}));
+    ck_assert(move(State::refused, Event::retry) == (Move{State::submitting, Action::submit}));
+    // What has started is not late any more.
+    ck_assert(move(State::berthed, Event::gang_late) == (Move{State::berthed, Action::none}));
 }
 END_TEST
 
@@ -101,5 +115,6 @@ int main() {
                       a_pod_withdrawn_during_submission_cancels_the_job_that_comes_of_it,
                       a_job_that_its_node_did_not_notice_is_replaced_once_it_has_ended,
                       a_pod_deleted_while_it_waits_cancels_its_job, a_bound_pod_leaves_its_job_to_the_nodes_agent,
-                      a_job_that_slurm_ends_dismisses_its_pod_once_and_for_all, every_state_is_reached_and_every_way_ends});
+                      a_job_that_slurm_ends_dismisses_its_pod_once_and_for_all, a_gang_keeps_its_place_until_it_is_over_short_or_late,
+                      every_state_is_reached_and_every_way_ends});
 }

@@ -11,8 +11,10 @@ namespace {
 
 constexpr std::chrono::milliseconds first_backoff{100}, most_backoff{5'000};
 
-// What the allocation lacks for the pod, empty when it has room. Its owner may have changed the job while it waited.
-std::string shortage(const slurm::Job &job, const Ticket &ticket) {
+}  // namespace
+
+// What the allocation lacks for its pods, empty when it has room. Its owner may have changed the job while it waited.
+std::string NodeAgent::shortage(const slurm::Job &job, const Ticket &ticket) {
     const std::uint64_t cpus = std::uint64_t{ticket.cpus} * ticket.size;
     if (job.tasks < ticket.size)
         return fmt::format("{} tasks instead of {}", job.tasks, ticket.size);
@@ -20,12 +22,12 @@ std::string shortage(const slurm::Job &job, const Ticket &ticket) {
         return fmt::format("{} CPUs instead of {}", job.cpus, cpus);
     if (job.memory_mib_per_node != 0 && job.memory_mib_per_node < ticket.memory_mib)
         return fmt::format("{} MiB of memory instead of {}", job.memory_mib_per_node, ticket.memory_mib);
+    if (const std::string lack = device_shortage(ticket, job.gres_by_node); !lack.empty())
+        return lack;
     if (job.uid != ticket.user)
         return fmt::format("owner {} instead of {}", job.uid, ticket.user);
     return {};
 }
-
-}  // namespace
 
 // Asks slurmctld for the job and the API for the pod, both at once; decide() goes on when both have answered.
 void NodeAgent::look(const BerthPtr &berth) {
@@ -44,17 +46,21 @@ void NodeAgent::look(const BerthPtr &berth) {
         else if (berth->stage == Stage::ending)
             hold_on(berth);
     };
-    workers_->submit([job = berth->job] { return slurm::load(job); },
-                     [berth, arrived](Result<std::optional<slurm::Job>> answer) {
-                         if (answer) {
-                             berth->job_seen = *answer ? **answer : slurm::Job{};
-                         } else {
-                             log::warning("{}; the pod waits", answer.error());
-                         }
-                         arrived();
-                     });
-    // A server that honours the Binding's uid does this look itself.
-    if (uid_precondition_ && !berth->held && berth->backoff.count() == 0) {
+    if (berth->gang && job_fresh(*berth->gang)) {
+        berth->job_seen = berth->gang->job_seen;
+        arrived();
+    } else {
+        load_job(berth->job, [berth, arrived](const Result<std::optional<slurm::Job>> &answer) {
+            if (answer)
+                berth->job_seen = *answer ? **answer : slurm::Job{};
+            else
+                log::warning("{}; the pod waits", answer.error());
+            arrived();
+        });
+    }
+    // A server that honours the Binding's uid does this look itself; and a gang's pod was just seen by its watch.
+    const bool seen_enough = berth->member() || (berth->ticket && berth->ticket->plain);
+    if (uid_precondition_ && !berth->held && berth->backoff.count() == 0 && seen_enough) {
         berth->pod_looked = true;
         return arrived();
     }
@@ -68,13 +74,34 @@ void NodeAgent::look(const BerthPtr &berth) {
     });
 }
 
+bool NodeAgent::belongs(const slurm::Job &job, const Berth &berth) const {
+    if (job.ticket.nonce != berth.nonce)
+        return false;
+    if (!berth.member())
+        return job.ticket.uid == berth.pod.uid;
+    return !job.ticket.single() && job.ticket.ns == berth.pod.ns && job.ticket.part == berth.slot->part &&
+           (!berth.gang || job.ticket.uid == berth.gang->ticket.uid);
+}
+
+// Said once, not at every look.
+void NodeAgent::wait_and_tell(const BerthPtr &berth, const std::string &reason, const std::string &why) {
+    if (berth->told != why) {
+        log::info("pod {}/{} of job {} waits: {}", berth->pod.ns, berth->pod.name, berth->job, why);
+        api_->post_event(berth->pod, {"Warning", reason, "Binding", why});
+        berth->told = why;
+    }
+    try_again(berth);
+}
+
 void NodeAgent::decide(const BerthPtr &berth) {
     if (!berth->job_seen || !berth->pod_looked)
         return try_again(berth);
     const slurm::Job &job = *berth->job_seen;
     // The node too: an event that was carried here from another one, or a job that was shrunk, gives no room on this one.
-    const bool ours = job.active() && job.ticket.nonce == berth->nonce && job.ticket.uid == berth->pod.uid && job.has_node(node_);
-    if (!ours || run_dir_.exists(RunDir::ended, berth->key())) {
+    const bool ours = job.active() && belongs(job, *berth) && job.has_node(node_);
+    if (!ours || run_dir_.exists(RunDir::ended, berth->job_key())) {
+        if (berth->gang)
+            return end(GangPtr(berth->gang), "its job has ended");
         if (berth->held)
             return end(berth, "its job has ended");
         log::info("job {} ended, or left this node, before its pod {}/{} was bound", berth->job, berth->pod.ns, berth->pod.name);
@@ -88,26 +115,43 @@ void NodeAgent::decide(const BerthPtr &berth) {
         if (pod.node_name == kube_node_ && pod.annotation(keys::nonce) == berth->nonce)
             return bound(berth);
         if (!pod.node_name.empty()) {
-            log::error("pod {} of job {} is bound to {} by somebody else; its job is cancelled", name, berth->job, pod.node_name);
+            // Nodes that saw different members of a gang may want the same one; that is settled by the first Binding.
+            if (berth->member() && pod.annotation(keys::nonce) == berth->nonce)
+                log::info("pod {} of job {} has a slot on {}", name, berth->job, pod.node_name);
+            else
+                log::error("pod {} of job {} is bound to {} by somebody else{}", name, berth->job, pod.node_name,
+                           berth->member() ? "" : "; its job is cancelled");
             berth->pod_absent = true;  // as far as this node is concerned
             return finish(berth);
         }
-        if (pod.deleting || pod.gated || pod.terminal())
+        if (pod.deleting || pod.gated || pod.terminal()) {
+            if (berth->member() && !berth->held)
+                return leave(berth);
             return try_again(berth);
+        }
     }
-    if (!berth->ticket)
+    const Ticket *ticket = berth->gang ? &berth->gang->ticket : berth->ticket ? &*berth->ticket : nullptr;
+    if (ticket == nullptr)
         return try_again(berth);
-    if (const std::string lack = shortage(job, *berth->ticket); !lack.empty()) {
-        log::error("job {} has {} for pod {}: it is cancelled", berth->job, lack, name);
+    if (const std::string lack = shortage(job, *ticket); !lack.empty()) {
+        log::error("job {} has {} for pod {}: it is {}", berth->job, lack, name, berth->gang ? "not bound" : "cancelled");
         api_->post_event(berth->pod, {"Warning", "PlaceholderChanged", "Binding",
                                       fmt::format("Slurm job {} was changed and has {}: nothing is bound to it", berth->job, lack)});
         berth->pod_absent = true;
+        if (berth->gang)
+            berth->gang->refusal = lack;
         return finish(berth);
     }
     if (!node_ready_) {
         log::info("pod {} waits: Kubernetes node {} is not ready or not schedulable", name, kube_node_);
         return try_again(berth);
     }
+    // One that was not looked at has no wishes (Ticket::plain), but the node may have its own.
+    if (const std::string why = mismatch(berth->pod_seen ? *berth->pod_seen : kube::Pod{}, here_, config_); !why.empty())
+        return wait_and_tell(berth, "NodeMismatch",
+                             fmt::format("Slurm job {} is on node {}, where the pod may not run: {}", berth->job, kube_node_, why));
+    if (!claims_ready(berth))
+        return;
     bind(berth);
 }
 
@@ -120,6 +164,8 @@ bool NodeAgent::hold_pod(const BerthPtr &berth) {
         .set("ns", berth->pod.ns)
         .set("name", berth->pod.name)
         .set("uid", berth->pod.uid);
+    if (berth->slot)
+        record.set("slot", to_text(*berth->slot));
     std::string why;
     berth->held = run_dir_.write(RunDir::held, berth->pod.uid, record, why);
     if (!berth->held)
@@ -132,15 +178,20 @@ void NodeAgent::bind(const BerthPtr &berth) {
     if (!hold_pod(berth))
         return try_again(berth);
     // held/ is written, so an epilog that comes now waits for us; one that came before left its mark.
-    if (run_dir_.exists(RunDir::ended, berth->key())) {
+    if (run_dir_.exists(RunDir::ended, berth->job_key())) {
         if (held_before)
             return end(berth, "its job has ended");
         release(berth);
-        return drop(berth);
+        drop(berth);
+        if (berth->gang)
+            end(GangPtr(berth->gang), "its job has ended");
+        return;
     }
     berth->stage = Stage::binding;
     berth->request_open = true;
     kube::KeyValues annotations{{keys::nonce, berth->nonce}, {keys::job_id, std::to_string(berth->job)}, {keys::slurm_node, node_}};
+    if (berth->slot)
+        annotations.emplace_back(keys::slot, to_text(*berth->slot));
     api_->bind(berth->pod, kube_node_, annotations, [this, berth](kube::Response response) {
         berth->request_open = false;
         if (berth->stage == Stage::ending)

@@ -18,16 +18,6 @@ constexpr std::chrono::milliseconds first_retry{250}, most_retry{5'000};  // of 
 // Besides the watch, which does not know a pod that was not bound after all, and may lag.
 constexpr std::chrono::seconds ask_unbound_again{1}, ask_bound_again{10};
 
-// How a finished pod's end reads in sacct: a wait status.
-std::uint32_t wait_status(const kube::Pod &pod) {
-    if (pod.phase == kube::Phase::succeeded)
-        return 0;
-    if (pod.exit_signal != 0)
-        return static_cast<std::uint32_t>(pod.exit_signal) & 0x7f;
-    const int code = pod.exit_code & 0xff;
-    return static_cast<std::uint32_t>(code != 0 ? code : 1) << 8;
-}
-
 }  // namespace
 
 bool NodeAgent::processes_gone(const Berth &berth) const {
@@ -41,10 +31,24 @@ void NodeAgent::release(const BerthPtr &berth) {
         finished_.insert(berth->pod.uid);
 }
 
-void NodeAgent::answer(const BerthPtr &berth, const Message &message) {
-    for (const ConnectionId connection : berth->waiting)
+void NodeAgent::answer(const std::string &job_key, const Message &message) {
+    const auto waiting = epilogs_.extract(job_key);
+    if (waiting.empty())
+        return;
+    for (const ConnectionId connection : waiting.mapped())
         server_->reply(connection, message);
-    berth->waiting.clear();
+}
+
+void NodeAgent::settle(std::uint32_t job, const std::string &nonce) {
+    const std::string key = RunDir::job_name(job, nonce);
+    const auto gang = gangs_.find(key);
+    if (!berths_of(key).empty() || (gang != gangs_.end() && !gang->second->over))
+        return;
+    if (gang != gangs_.end())
+        gangs_.erase(gang);
+    run_dir_.remove(RunDir::jobs, key);
+    Message gone{"gone", {}};
+    answer(key, gone.set("job", job).set("nonce", nonce));
 }
 
 void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
@@ -64,11 +68,10 @@ void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
 
 // Only here is it known for certain that the job ended before the pod; how it ended, slurmctld knows.
 void NodeAgent::tell_ended(const BerthPtr &berth) {
-    workers_->submit([job = berth->job] { return slurm::load(job); },
-                     [this, berth](const Result<std::optional<slurm::Job>> &answer) {
-                         if (answer && *answer && (*answer)->ticket.nonce == berth->nonce)
-                             api_->post_event(berth->pod, {"Warning", (*answer)->end_word(), "Deleting", (*answer)->end_sentence()});
-                     });
+    load_job(berth->job, [this, berth](const Result<std::optional<slurm::Job>> &answer) {
+        if (answer && *answer && (*answer)->ticket.nonce == berth->nonce)
+            api_->post_event(berth->pod, {"Warning", (*answer)->end_word(), "Deleting", (*answer)->end_sentence()});
+    });
 }
 
 void NodeAgent::remove_pod(const BerthPtr &berth, std::int64_t grace) {
@@ -113,9 +116,7 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
         release(keep);
         drop(keep);
         log::info("pod {}/{} of job {} is gone", keep->pod.ns, keep->pod.name, keep->job);
-        Message gone{"gone", {}};
-        answer(keep, gone.set("job", keep->job).set("nonce", keep->nonce));
-        return;
+        return settle(keep->job, keep->nonce);
     }
     if (!http_->reachable())
         berth->api_away += now - berth->last_look;
@@ -142,13 +143,13 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
     if (berth->delete_accepted && !settled && !berth->look_open &&
         now - berth->last_asked >= (watched ? ask_bound_again : ask_unbound_again))
         ask_api(berth);
-    if (elapsed >= config_.hold.limit + config_.hold.kill_wait && !berth->stuck && !berth->waiting.empty()) {
+    if (elapsed >= config_.hold.limit + config_.hold.kill_wait && !berth->stuck && epilogs_.count(berth->job_key()) != 0) {
         berth->stuck = true;
         Message stuck{"stuck", {}};
         const std::string reason = fmt::format("pod {}/{} (uid {}) of job {} cannot be killed", berth->pod.ns, berth->pod.name,
                                                berth->pod.uid, berth->job);
         log::error("{}: the node is drained", reason);
-        answer(berth, stuck.set("reason", reason));
+        answer(berth->job_key(), stuck.set("reason", reason));
     }
     look_later(berth, &NodeAgent::hold_on);
 }
@@ -172,13 +173,15 @@ void NodeAgent::finish(const BerthPtr &berth) {
         return look_later(berth, &NodeAgent::finish);
     }
     release(berth);
+    if (berth->member())
+        return leave(berth);
     complete_job(berth);
 }
 
 // A pod that ended by itself gives its job an exit code; one that its user deleted cancels it.
 void NodeAgent::complete_job(const BerthPtr &berth) {
     const bool by_itself = berth->by_itself;
-    const std::uint32_t status = by_itself ? wait_status(*berth->pod_seen) : 0;
+    const std::uint32_t status = by_itself ? kube::wait_status(*berth->pod_seen) : 0;
     workers_->submit([job = berth->job, uid = berth->pod.uid, by_itself, status] {
                          return by_itself ? slurm::complete(job, uid, status) : slurm::cancel(job, uid);
                      },

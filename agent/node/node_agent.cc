@@ -32,7 +32,11 @@ NodeAgent::NodeAgent(Loop &loop, const Config &config, const std::string &node_n
       cgroup_root_(RunDir::expand(config.node.cgroup_root, node_name)),
       run_dir_(RunDir::expand(config.node.run_dir, node_name)) {}
 
-NodeAgent::~NodeAgent() = default;
+NodeAgent::~NodeAgent() {
+    // Answers that are still on their way keep gangs alive; their watches must not outlive the Http.
+    for (const auto &[key, gang] : gangs_)
+        gang->watch.reset();
+}
 
 Result<void> NodeAgent::start() {
     std::string why;
@@ -66,7 +70,7 @@ Result<void> NodeAgent::start() {
     nodes.path = "/api/v1/nodes";
     nodes.query = "fieldSelector=" + kube::url_escape("metadata.name=" + kube_node_);
     nodes_ = kube::watch_nodes(loop_, *http_, nodes,
-                               {[this](kube::Node &&node) { node_ready_ = node.ready && !node.unschedulable; },
+                               {[this](kube::Node &&node) { on_node(node); },
                                 [this](kube::Node &&, bool) { node_ready_ = false; }, [] {}});
 
     server_ = std::make_unique<EventServer>(loop_, run_dir_.socket_path(), slurm::slurm_user(),
@@ -84,6 +88,9 @@ void NodeAgent::stop(std::function<void()> done) {
     server_.reset();
     reconcile_timer_.reset();
     berths_.clear();
+    for (const auto &[key, gang] : gangs_)
+        close(gang);
+    gangs_.clear();
     pods_.reset();
     nodes_.reset();
     workers_.reset();
@@ -113,7 +120,7 @@ std::optional<Ticket> NodeAgent::open_ticket(const Message &record, std::uint32_
         return std::nullopt;
     }
     job = static_cast<std::uint32_t>(*number);
-    if (ticket->cluster != cluster_.name || ticket->kind != "Pod")
+    if (ticket->cluster != cluster_.name)
         return std::nullopt;  // another agent's
     return ticket;
 }
@@ -124,7 +131,11 @@ void NodeAgent::on_allocated(const Message &message) {
     if (!berth->ticket)
         return;
     berth->nonce = berth->ticket->nonce;
-    if (run_dir_.exists(RunDir::ended, berth->key()) || berths_.count(berth->key()) != 0)
+    if (run_dir_.exists(RunDir::ended, berth->job_key()))
+        return;
+    if (!berth->ticket->single())
+        return on_gang(message, berth->job, std::move(*berth->ticket));
+    if (known(berth->job_key()))
         return;
     // Either a ticket that was copied, or a second placeholder for the pod, which the controller will cancel.
     for (const auto &[key, other] : berths_)
@@ -142,14 +153,22 @@ void NodeAgent::on_ended(ConnectionId connection, const Message &message) {
     if (!job)
         return;
     const std::string key = RunDir::job_name(static_cast<std::uint32_t>(*job), message.get("nonce"));
-    const auto found = berths_.find(key);
-    if (found == berths_.end()) {
+    if (!known(key)) {
         server_->reply(connection, Message{"gone", message.fields});
         return;
     }
-    const BerthPtr berth = found->second;
-    berth->waiting.push_back(connection);
-    end(berth, "Slurm ended its job");
+    epilogs_[key].push_back(connection);
+    constexpr std::string_view why = "Slurm ended its job";
+    if (const auto gang = gangs_.find(key); gang != gangs_.end())
+        return end(GangPtr(gang->second), why);
+    for (const BerthPtr &berth : berths_of(key))
+        end(berth, why);
+}
+
+void NodeAgent::on_node(const kube::Node &node) {
+    node_ready_ = node.ready && !node.unschedulable;
+    here_ = SiteNode{.slurm_name = node_, .in_kubernetes = true, .labels = node.labels, .taints = node.taints,
+                     .unschedulable = node.unschedulable, .kube_name = kube_node_};
 }
 
 NodeAgent::BerthPtr NodeAgent::find_by_pod(const std::string &pod_uid) const {
@@ -157,6 +176,33 @@ NodeAgent::BerthPtr NodeAgent::find_by_pod(const std::string &pod_uid) const {
         if (berth->pod.uid == pod_uid)
             return berth;
     return nullptr;
+}
+
+std::vector<NodeAgent::BerthPtr> NodeAgent::berths_of(const std::string &job_key) const {
+    std::vector<BerthPtr> out;
+    const std::string prefix = job_key + "/";
+    for (auto at = berths_.lower_bound(prefix); at != berths_.end() && at->first.starts_with(prefix); ++at)
+        out.push_back(at->second);
+    return out;
+}
+
+bool NodeAgent::known(const std::string &job_key) const {
+    const std::string prefix = job_key + "/";
+    const auto at = berths_.lower_bound(prefix);
+    return gangs_.count(job_key) != 0 || (at != berths_.end() && at->first.starts_with(prefix));
+}
+
+void NodeAgent::load_job(std::uint32_t job, JobDone done) {
+    std::vector<JobDone> &waiting = loads_[job];
+    waiting.push_back(std::move(done));
+    if (waiting.size() > 1)
+        return;
+    workers_->submit([job] { return slurm::load(job); },
+                     [this, job](const Result<std::optional<slurm::Job>> &answer) {
+                         const auto asked = loads_.extract(job);
+                         for (const JobDone &each : asked.mapped())
+                             each(answer);
+                     });
 }
 
 void NodeAgent::on_pod(kube::Pod &&pod) {
@@ -200,13 +246,20 @@ void NodeAgent::recover_records() {
         berth->nonce = record->get("nonce");
         berth->pod = {std::string(record->get("ns")), std::string(record->get("name")), std::string(record->get("uid"))};
         berth->held = true;
-        if (const auto allocated = run_dir_.read(RunDir::jobs, berth->key())) {
-            std::uint32_t ignored = 0;
-            berth->ticket = open_ticket(*allocated, ignored);
-        }
+        berth->slot = parse_slot(record->get("slot"));
         log::info("pod {}/{} of job {} is held here from before", berth->pod.ns, berth->pod.name, berth->job);
         berths_[berth->key()] = berth;
-        if (run_dir_.exists(RunDir::ended, berth->key()))
+        if (const auto allocated = run_dir_.read(RunDir::jobs, berth->job_key())) {
+            std::uint32_t ignored = 0;
+            berth->ticket = open_ticket(*allocated, ignored);
+            if (berth->ticket && !berth->ticket->single())
+                on_allocated(*allocated);
+        }
+        if (const auto gang = gangs_.find(berth->job_key()); gang != gangs_.end() && berth->member()) {
+            berth->gang = gang->second;
+            berth->gang->started = true;
+        }
+        if (run_dir_.exists(RunDir::ended, berth->job_key()))
             end(berth, "its job ended while this agent was away");
         else
             look(berth);
@@ -229,10 +282,21 @@ void NodeAgent::adopt(const kube::Pod &pod) {
     berth->nonce = nonce;
     berth->pod = {pod.ns, pod.name, pod.uid};
     berth->pod_seen = pod;
-    if (berths_.count(berth->key()) != 0) {
+    berth->slot = parse_slot(pod.annotation(keys::slot));
+    const auto gang = gangs_.find(berth->job_key());
+    const std::vector<BerthPtr> siblings = berths_of(berth->job_key());
+    // Pods of one gang share the job's name, but no two a slot.
+    bool stranger = gang != gangs_.end() && (!berth->member() || pod.ns != gang->second->ticket.ns);
+    for (const BerthPtr &sibling : siblings)
+        stranger = stranger || !berth->member() || !sibling->member() || sibling->slot == berth->slot;
+    if (stranger) {
         log::error("pod {} carries the name of job {}, which is another pod's: it is deleted", pod.full_name(), *job);
         api_->remove(berth->pod, -1, [](kube::Response) {});
         return;
+    }
+    if (gang != gangs_.end()) {
+        berth->gang = gang->second;
+        berth->gang->started = true;
     }
     log::warning("pod {} of job {} is bound here without a record: taken over", pod.full_name(), *job);
     berths_[berth->key()] = berth;
@@ -241,19 +305,33 @@ void NodeAgent::adopt(const kube::Pod &pod) {
 }
 
 void NodeAgent::verify_all() {
-    for (const auto &[key, berth] : berths_) {
+    std::map<std::string, std::uint32_t> jobs;
+    for (const auto &[key, berth] : berths_)
+        if (berth->stage == Stage::docked)
+            jobs[berth->job_key()] = berth->job;
+    for (const auto &[key, gang] : gangs_)
+        if (!gang->over)
+            jobs[key] = gang->job;
+    for (const auto &[key, job] : jobs)
+        load_job(job, [this, key = key](const Result<std::optional<slurm::Job>> &answer) { verified(key, answer); });
+}
+
+void NodeAgent::verified(const std::string &job_key, const Result<std::optional<slurm::Job>> &answer) {
+    if (!answer)
+        return;  // slurmctld is away: nothing is concluded
+    const std::optional<slurm::Job> &job = *answer;
+    for (const BerthPtr &berth : berths_of(job_key)) {
         if (berth->stage != Stage::docked)
             continue;
-        workers_->submit([job = berth->job] { return slurm::load(job); },
-                         [this, berth = berth](Result<std::optional<slurm::Job>> answer) {
-                             if (!answer || berth->stage != Stage::docked)
-                                 return;  // slurmctld is away: nothing is concluded
-                             const std::optional<slurm::Job> &job = *answer;
-                             if (!job || job->ticket.nonce != berth->nonce || job->ticket.uid != berth->pod.uid)
-                                 lose(berth);
-                             else if (!job->active())
-                                 end(berth, "its job has ended");
-                         });
+        if (!job || !belongs(*job, *berth))
+            lose(berth);
+        else if (!job->active())
+            end(berth, "its job has ended");
+    }
+    if (const auto found = gangs_.find(job_key); found != gangs_.end() && !found->second->over) {
+        const GangPtr gang = found->second;
+        if (!job || job->ticket.nonce != gang->ticket.nonce || job->ticket.uid != gang->ticket.uid || !job->active())
+            end(gang, "its job has ended");
     }
 }
 
@@ -268,7 +346,7 @@ void NodeAgent::reconcile() {
     std::vector<std::string> names;
     run_dir_.list(RunDir::jobs, names);
     for (const std::string &name : names)
-        if (berths_.count(name) == 0) {
+        if (!known(name)) {
             if (run_dir_.exists(RunDir::ended, name))
                 run_dir_.remove(RunDir::jobs, name);
             else if (const auto record = run_dir_.read(RunDir::jobs, name))
@@ -277,7 +355,7 @@ void NodeAgent::reconcile() {
     names.clear();
     run_dir_.list(RunDir::ended, names);
     for (const std::string &name : names)
-        if (run_dir_.age_seconds(RunDir::ended, name).value_or(0) > keep_ended_seconds && berths_.count(name) == 0)
+        if (run_dir_.age_seconds(RunDir::ended, name).value_or(0) > keep_ended_seconds && !known(name))
             run_dir_.remove(RunDir::ended, name);
     verify_all();
     // A thousand agents must not ask in step.
@@ -288,8 +366,9 @@ void NodeAgent::reconcile() {
 
 void NodeAgent::drop(const BerthPtr &berth) {
     berth->timer.reset();
-    run_dir_.remove(RunDir::jobs, berth->key());
     berths_.erase(berth->key());
+    if (!berth->member())
+        run_dir_.remove(RunDir::jobs, berth->job_key());
 }
 
 // One timer per berth, for the stage it is in: when that has changed, the call is void.

@@ -1,21 +1,25 @@
 // NodeAgent: the node role of berthd. It binds the pods of placeholders that Slurm allocated here, and proves pods gone
-// before Slurm may give their room away. One Berth per placeholder on this node; its way:
+// before Slurm may give their room away. One Berth per pod; a single pod's placeholder is one Berth, a gang's (gang.h) has one for
+// each of its slots here that a pod has taken. A Berth's way:
 //
-//      allocated ─► checking ─► binding ─► docked ─► finishing ─► (job completed, berth dropped)
+//      allocated ─► checking ─► binding ─► docked ─► finishing ─► (single pod: job completed; berth dropped)
 //                      │           │          │
 //                      └───────────┴──────────┴────► ending ─► (pods gone, epilog answered, berth dropped)
 //
 //   checking   the job is read from slurmctld and the pod from the API: both must still be what the ticket says
 //   binding    held/ is written, ended/ is not there, the Binding is on its way
 //   docked     the pod is bound here
-//   finishing  the pod ended by itself or was deleted by its user; once gone, the job is completed with its exit code
-//   ending     Slurm ended the job: the pod is deleted, killed if need be, and the epilog waits for the proof
+//   finishing  the pod ended by itself or was deleted by its user; once gone, a single pod's job is completed with its exit code, and
+//              a gang's slot is free again (the controller ends a gang's job)
+//   ending     Slurm ended the job: the pod is deleted, killed if need be, and the epilog waits for the proof of all the job's pods
 //
 // What survives a crash: the files of proto/records.h, the jobs in Slurm and the pods in the API. start() rebuilds
-// everything from them. All on the loop's thread. bind.cc holds the way in, hold.cc the way out.
+// everything from them. All on the loop's thread. bind.cc holds the way in (claims.cc the volumes' part of it), muster.cc a gang's,
+// hold.cc the way out.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,10 +32,12 @@
 #include "agent/kube/api.h"
 #include "agent/kube/watch.h"
 #include "agent/node/event_server.h"
+#include "agent/node/gang.h"
 #include "agent/node/pod_cgroup.h"
 #include "agent/role.h"
 #include "agent/slurm/client.h"
 #include "agent/slurm/workers.h"
+#include "agent/translate/placeholder.h"
 #include "proto/records.h"
 #include "proto/ticket.h"
 
@@ -44,6 +50,8 @@ struct Berth {
     std::string nonce;
     std::optional<Ticket> ticket;  // absent when only held/ survived: such a berth binds nothing
     kube::PodRef pod;
+    std::optional<SlotName> slot;  // of a gang's pod
+    GangPtr gang;                  // likewise; absent when its record was lost: such a gang binds nothing more
     Stage stage = Stage::checking;
 
     bool held = false;           // held/ names the pod: it is or may be bound here
@@ -56,6 +64,9 @@ struct Berth {
     SourcePtr timer;             // the next try or look
     std::chrono::milliseconds backoff{0};
 
+    std::string told;            // why it waits, as the last event on the pod says
+    bool claims_bound = false;   // its volumes are there
+
     bool by_itself = false;      // finishing: the pod ended, rather than was deleted
 
     // While ending.
@@ -67,9 +78,10 @@ struct Berth {
     bool delete_accepted = false, delete_open = false, forced = false;
     std::chrono::steady_clock::time_point delete_again{};  // no deletion is sent before
     bool killed = false, stuck = false;
-    std::vector<ConnectionId> waiting;  // epilogs
 
-    std::string key() const { return RunDir::job_name(job, nonce); }
+    std::string job_key() const { return RunDir::job_name(job, nonce); }  // names its records, and its siblings'
+    std::string key() const { return job_key() + "/" + pod.uid; }
+    bool member() const { return slot.has_value(); }  // of a gang
     bool terminal() const { return pod_seen && pod_seen->terminal(); }
 };
 
@@ -88,16 +100,23 @@ class NodeAgent : public Role {
     void on_message(ConnectionId connection, const Message &message);
     void on_allocated(const Message &message);
     void on_ended(ConnectionId connection, const Message &message);
+    void on_node(const kube::Node &node);
     void on_pod(kube::Pod &&pod);
     void on_pod_removed(kube::Pod &&pod, bool last_state);
     void recover_records();
-    void verify_all();        // asks slurmctld for every berth; what it no longer knows is ended
+    void verify_all();        // asks slurmctld for every job here; what it no longer knows is ended
+    void verified(const std::string &job_key, const Result<std::optional<slurm::Job>> &answer);
     void lose(const BerthPtr &berth);
     void adopt(const kube::Pod &pod);
     void reconcile();
     std::optional<Ticket> open_ticket(const Message &record, std::uint32_t &job);
     BerthPtr find_by_pod(const std::string &pod_uid) const;
-    void drop(const BerthPtr &berth);  // forgets it, its timer and its jobs/ record
+    std::vector<BerthPtr> berths_of(const std::string &job_key) const;
+    bool known(const std::string &job_key) const;  // some berth or gang has this name
+    void drop(const BerthPtr &berth);  // forgets it and its timer, and with a single pod's the jobs/ record
+    // One question to slurmctld for all that ask for a job at a time; `done` is not called from inside.
+    using JobDone = std::function<void(const Result<std::optional<slurm::Job>> &)>;
+    void load_job(std::uint32_t job, JobDone done);
     void run_later(const BerthPtr &berth, std::chrono::milliseconds delay, void (NodeAgent::*next)(const BerthPtr &));
 
     // bind.cc: the way in
@@ -107,6 +126,28 @@ class NodeAgent : public Role {
     void bound(const BerthPtr &berth);
     void try_again(const BerthPtr &berth);
     bool hold_pod(const BerthPtr &berth);  // writes held/; false when it cannot
+    static std::string shortage(const slurm::Job &job, const Ticket &ticket);
+    bool belongs(const slurm::Job &job, const Berth &berth) const;  // whether the job is this pod's placeholder
+    void wait_and_tell(const BerthPtr &berth, const std::string &reason, const std::string &why);
+
+    // claims.cc: the volumes that a pod needs on this node
+    bool claims_ready(const BerthPtr &berth);  // false: it waits, and is looked at again
+
+    // muster.cc: a gang's pods, from the placeholder to their berths
+    void on_gang(const Message &record, std::uint32_t job, Ticket ticket);
+    void check(const GangPtr &gang);   // asks slurmctld
+    void checked(const GangPtr &gang, const Result<std::optional<slurm::Job>> &answer);
+    void gather(const GangPtr &gang);  // opens the watch of its members
+    void muster_soon(const GangPtr &gang);
+    void muster(const GangPtr &gang);  // seats whoever can be
+    void seat(const GangPtr &gang, const kube::Pod &pod, std::uint32_t slot);
+    void refuse(const GangPtr &gang, bool first);  // its job is not what the ticket says; `first`: of the job's nodes
+    void cancel(const GangPtr &gang);
+    void leave(const BerthPtr &berth); // a member is gone, its slot is free
+    void close(const GangPtr &gang);   // nothing is bound any more
+    void end(const GangPtr &gang, std::string_view why);
+    std::set<std::uint32_t> taken_slots(const Gang &gang) const;
+    bool job_fresh(const Gang &gang) const;
 
     // hold.cc: the way out
     void end(const BerthPtr &berth, std::string_view why);
@@ -119,7 +160,8 @@ class NodeAgent : public Role {
     void complete_job(const BerthPtr &berth);
     bool processes_gone(const Berth &berth) const;
     void release(const BerthPtr &berth);   // the pod is gone: held/ goes
-    void answer(const BerthPtr &berth, const Message &message);
+    void settle(std::uint32_t job, const std::string &nonce);  // once no berth of the job is left: records, epilogs
+    void answer(const std::string &job_key, const Message &message);
 
     Loop &loop_;
     const Config config_;
@@ -134,10 +176,14 @@ class NodeAgent : public Role {
     std::unique_ptr<kube::Watcher> pods_, nodes_;
     std::unique_ptr<EventServer> server_;
     std::unique_ptr<Workers> workers_;
-    std::map<std::string, BerthPtr> berths_;  // by Berth::key()
+    std::map<std::string, BerthPtr> berths_;  // by Berth::key(), so those of one job stand together
+    std::map<std::string, GangPtr> gangs_;    // by Gang::key()
+    std::map<std::string, std::vector<ConnectionId>> epilogs_;  // that wait, by job key
+    std::map<std::uint32_t, std::vector<JobDone>> loads_;       // under way, by job
     std::set<std::string> finished_;  // uids of pods that are settled here while the watch, which lags, may still show them alive
     bool records_lost_ = false;      // there was no run directory when this agent started; until the pods are listed
     bool node_ready_ = false;
+    SiteNode here_;                  // what Kubernetes says of this node
     bool uid_precondition_ = false;  // the server honours a Binding's uid
     SourcePtr reconcile_timer_;
 };

@@ -1,36 +1,39 @@
 #include "agent/slurm/client.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <memory>
 
+#include "agent/slurm/description.h"
+#include "agent/slurm/het_submit.h"
+#include "agent/slurm/hosts.h"
+#include "agent/slurm/libslurm_log.h"
+#include "agent/slurm/session.h"
 #include "proto/slurm_api.h"
-
-extern "C" {
-[[gnu::weak]] extern slurm_conf_t slurm_conf;  // libslurm's own copy of slurm.conf
-}
 
 namespace berth::slurm {
 
 namespace {
 
-// Waiting longer than slurmctld may be busy beats submitting twice: a reply that finds no reader costs the job.
-constexpr std::uint16_t least_message_timeout = 100;
-
-std::string last_error() { return slurm_strerror(slurm_api::last_errno()); }
-
-// slurmctld's own refusals have numbers from 2000 on; below are failures to talk to it.
-bool refused_by_slurmctld(int error) { return error >= 2000 && error < 10000; }
-
 bool ended_already(int error) {
     return error == ESLURM_ALREADY_DONE || error == ESLURM_INVALID_JOB_ID;
 }
 
-char *text(const std::string &s) { return s.empty() ? nullptr : const_cast<char *>(s.c_str()); }
+// Where the CPUs of each node are not known, one task's are the least that a node can have.
+void set_memory(Job &job, const slurm_job_info_t &info) {
+    if ((info.pn_min_memory & MEM_PER_CPU) == 0) {
+        job.memory_mib_per_node = info.pn_min_memory;
+        return;
+    }
+    job.memory_mib_per_cpu = info.pn_min_memory & ~MEM_PER_CPU;
+    const std::uint32_t least = !job.cpus_by_node.empty() ? *std::min_element(job.cpus_by_node.begin(), job.cpus_by_node.end())
+                                : info.num_nodes <= 1     ? info.num_cpus
+                                                          : info.cpus_per_task;
+    job.memory_mib_per_node = job.memory_mib_per_cpu * least;
+}
 
 Job to_job(const slurm_job_info_t &info, Ticket ticket) {
     Job job;
@@ -54,8 +57,15 @@ Job to_job(const slurm_job_info_t &info, Ticket ticket) {
     job.cpus = info.num_cpus;
     job.tasks = info.num_tasks;
     job.nodes = info.nodes != nullptr ? info.nodes : "";
-    job.memory_mib_per_node = (info.pn_min_memory & MEM_PER_CPU) != 0 ? (info.pn_min_memory & ~MEM_PER_CPU) * info.num_cpus
-                                                                      : info.pn_min_memory;
+    job.node_count = info.num_nodes;
+    for (std::uint32_t i = 0; i < info.num_nodes && job.state != JobState::pending; ++i)
+        if (const std::uint32_t cpus = slurm_api::cpus_on_node(info, static_cast<int>(i)); cpus != 0)
+            job.cpus_by_node.push_back(cpus);
+    for (std::uint32_t i = 0; i < info.gres_detail_cnt; ++i)
+        job.gres_by_node.emplace_back(info.gres_detail_str[i] != nullptr ? info.gres_detail_str[i] : "");
+    set_memory(job, info);
+    job.het_leader = info.het_job_id != NO_VAL ? info.het_job_id : 0;
+    job.end_time = info.end_time;
     job.start_time = info.start_time;
     job.ticket = std::move(ticket);
     return job;
@@ -94,100 +104,101 @@ bool Job::has_node(const std::string &node) const {
     return found;
 }
 
-void start() {
-    slurm_init(nullptr);
-    if (&slurm_conf != nullptr)
-        slurm_conf.msg_timeout = std::max(slurm_conf.msg_timeout, least_message_timeout);
-}
-
-std::uint32_t slurm_user() { return &slurm_conf != nullptr ? slurm_conf.slurm_user_id : 0; }
-
-std::uint16_t inactive_limit() { return &slurm_conf != nullptr ? slurm_conf.inactive_limit : 0; }
-
 Submission submit(const std::vector<Placeholder> &parts, const std::vector<Ticket> &tickets, std::uint16_t doorbell_port) {
-    const Placeholder &p = parts.front();
-    const Ticket &ticket = tickets.front();
-    const std::string admin_comment = to_json(ticket);
-    const std::string unsealed = std::string(ticket_variable) + "=unsealed";
-    char *variables[] = {const_cast<char *>(unsealed.c_str()), nullptr};
-    char host[256] = "localhost";
-    gethostname(host, sizeof host - 1);
-    std::string tres;
-    for (const auto &[name, count] : p.gres)
-        tres += fmt::format("{}{}{}:{}", tres.empty() ? "" : ",", slurm_api::gres_prefix, name, count);
+    Request request{parts, {}, doorbell_port};
+    for (const Ticket &ticket : tickets)
+        request.tickets.push_back(to_json(ticket));
+    for (Placeholder &part : request.parts)
+        if (part.exclusive && part.tasks > 1 && part.tasks_per_node == 0) {
+            const auto pods = pods_on_whole_node(part);
+            if (!pods)
+                return {Submission::Outcome::unsure, 0, pods.error()};
+            part.tasks_per_node = *pods;
+        }
+    if (parts.size() > 1)
+        return submit_het(request);
 
-    job_desc_msg_t d;
-    slurm_init_job_desc_msg(&d);
-    d.name = text(p.job_name);
-    d.comment = text(p.comment);
-    d.admin_comment = text(admin_comment);
-    d.spank_job_env = variables;
-    d.spank_job_env_size = 1;
-    d.user_id = p.uid;
-    d.group_id = p.gid;
-    d.account = text(p.account);
-    d.partition = text(p.partition);
-    d.qos = text(p.qos);
-    d.reservation = text(p.reservation);
-    d.features = text(p.constraints);
-    d.licenses = text(p.licenses);
-    d.wckey = text(p.wckey);
-    d.tres_per_node = text(tres);
-    d.num_tasks = p.tasks;
-    d.cpus_per_task = p.cpus_per_task;
-    d.min_cpus = p.tasks * p.cpus_per_task;
-    d.pn_min_memory = p.memory_mib;
-    d.min_nodes = p.min_nodes;
-    d.max_nodes = p.max_nodes;
-    if (p.time_limit_minutes != 0)
-        d.time_limit = p.time_limit_minutes;
-    if (p.priority)
-        d.priority = *p.priority;
-    if (p.exclusive)
-        d.shared = 0;
-    d.requeue = 0;
-    d.kill_on_node_fail = 1;
-    d.alloc_node = host;
-    d.alloc_sid = static_cast<std::uint32_t>(getsid(0));
-    d.alloc_resp_port = 0;
-    d.other_port = doorbell_port;
-    char work_dir[] = "/";
-    d.work_dir = work_dir;
-
+    Description description(request.parts.front(), request.tickets.front(), doorbell_port);
     resource_allocation_response_msg_t *answer = nullptr;
-    Submission result;
-    if (slurm_allocate_resources(&d, &answer) != SLURM_SUCCESS || answer == nullptr) {
+    const Sayings sayings;
+    if (slurm_allocate_resources(&description.message(), &answer) != SLURM_SUCCESS || answer == nullptr) {
         const int error = slurm_api::last_errno();
-        result.problem = last_error();
-        result.outcome = refused_by_slurmctld(error) ? Submission::Outcome::refused : Submission::Outcome::unsure;
-        return result;
+        return failed_submission(error, sayings.text());
     }
+    Submission result;
     result.job = slurm_api::job_id(*answer);
     result.outcome = answer->node_cnt > 0 ? Submission::Outcome::running : Submission::Outcome::queued;
     slurm_free_resource_allocation_response_msg(answer);
     return result;
 }
 
-Result<std::optional<Job>> load(std::uint32_t job) {
+// All that slurmctld packs for this id: for the first part of a heterogeneous job every part. Only ours, and none when there is no such job.
+static Result<std::vector<Job>> load_parts(std::uint32_t job) {
     job_info_msg_t *raw = nullptr;
     if (slurm_api::load_job(&raw, job) != SLURM_SUCCESS) {
         if (slurm_api::last_errno() == ESLURM_INVALID_JOB_ID)
-            return std::optional<Job>();
+            return std::vector<Job>();
         return Error{fmt::format("asking slurmctld for job {}: {}", job, last_error())};
     }
     const Jobs jobs(raw, slurm_api::free_jobs);
+    std::vector<Job> found;
     for (std::uint32_t i = 0; i < jobs->record_count; ++i)
-        if (slurm_api::job_id(jobs->job_array[i]) == job)
-            if (auto ticket = ticket_of(jobs->job_array[i]))
-                return std::optional<Job>(to_job(jobs->job_array[i], std::move(*ticket)));
+        if (auto ticket = ticket_of(jobs->job_array[i]))
+            found.push_back(to_job(jobs->job_array[i], std::move(*ticket)));
+    return found;
+}
+
+// For versions whose job records no longer tell: the CPUs of each node, and with them its memory.
+static void ask_for_cpus_by_node(Job &job) {
+    resource_allocation_response_msg_t *answer = nullptr;
+    if (slurm_api::lookup_allocation(job.id, &answer) != SLURM_SUCCESS || answer == nullptr)
+        return;
+    for (std::uint32_t i = 0; i < answer->num_cpu_groups; ++i)
+        job.cpus_by_node.insert(job.cpus_by_node.end(), answer->cpu_count_reps[i], answer->cpus_per_node[i]);
+    slurm_free_resource_allocation_response_msg(answer);
+    if (job.memory_mib_per_cpu != 0 && !job.cpus_by_node.empty())
+        job.memory_mib_per_node = job.memory_mib_per_cpu * *std::min_element(job.cpus_by_node.begin(), job.cpus_by_node.end());
+}
+
+Result<std::optional<Job>> load(std::uint32_t job) {
+    auto parts = load_parts(job);
+    if (!parts)
+        return Error{parts.error()};
+    for (Job &part : *parts)
+        if (part.id == job) {
+            if (part.active() && part.cpus_by_node.empty())
+                ask_for_cpus_by_node(part);
+            return std::optional<Job>(std::move(part));
+        }
     return std::optional<Job>();
 }
 
-static Result<bool> is_placeholder_of(std::uint32_t job, const std::string &pod_uid) {
+// Ends the job with every part of it. slurmctld does that by itself for the first part's id; but a part that is asked for alone
+// ends alone, and pods that lost a part are over as a whole.
+template <class End>
+static Result<void> end_whole(std::uint32_t job, const std::string &pod_uid, const char *what, End end) {
     const auto found = load(job);
     if (!found)
         return Error{found.error()};
-    return *found && (*found)->ticket.uid == pod_uid;
+    if (!*found || (*found)->ticket.uid != pod_uid)
+        return {};
+    std::vector<std::uint32_t> ids{job};
+    if (const std::uint32_t leader = (*found)->het_leader; leader != 0) {
+        const auto parts = load_parts(leader);
+        if (!parts)
+            return Error{parts.error()};
+        ids = {leader};
+        for (const Job &part : *parts)
+            if (part.het_leader == leader && part.id != leader && part.ticket.uid == pod_uid)
+                ids.push_back(part.id);
+        if (std::find(ids.begin(), ids.end(), job) == ids.end())
+            ids.push_back(job);
+    }
+    Result<void> result;
+    for (const std::uint32_t id : ids)
+        if (end(id) != SLURM_SUCCESS && !ended_already(slurm_api::last_errno()))
+            result = Error{fmt::format("{} job {}: {}", what, id, last_error())};
+    return result;
 }
 
 Result<std::vector<Job>> load_all(const std::string &cluster) {
@@ -212,21 +223,36 @@ std::time_t boot_time() {
 }
 
 Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status) {
-    const auto ours = is_placeholder_of(job, pod_uid);
-    if (!ours)
-        return Error{ours.error()};
-    if (!*ours || slurm_api::complete_job(job, wait_status) == SLURM_SUCCESS || ended_already(slurm_api::last_errno()))
-        return {};
-    return Error{fmt::format("completing job {}: {}", job, last_error())};
+    return end_whole(job, pod_uid, "completing", [wait_status](std::uint32_t id) { return slurm_api::complete_job(id, wait_status); });
 }
 
 Result<void> cancel(std::uint32_t job, const std::string &pod_uid) {
-    const auto ours = is_placeholder_of(job, pod_uid);
-    if (!ours)
-        return Error{ours.error()};
-    if (!*ours || slurm_api::kill_job(job, SIGKILL) == SLURM_SUCCESS || ended_already(slurm_api::last_errno()))
-        return {};
-    return Error{fmt::format("cancelling job {}: {}", job, last_error())};
+    return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return slurm_api::kill_job(id, SIGKILL); });
+}
+
+static int mark_over(std::uint32_t job, Ticket ticket) {
+    ticket.over = true;
+    std::string text = to_json(ticket), id = std::to_string(job);
+    job_desc_msg_t change;
+    slurm_init_job_desc_msg(&change);
+    change.job_id_str = id.data();
+    change.admin_comment = text.data();
+    job_array_resp_msg_t *answer = nullptr;
+    const int result = slurm_update_job2(&change, &answer);
+    if (answer != nullptr)
+        slurm_free_job_array_resp(answer);
+    return result;
+}
+
+Result<void> withdraw(std::uint32_t job, const std::string &key) {
+    const auto parts = load_parts(job);
+    if (!parts)
+        return Error{parts.error()};
+    for (const Job &part : *parts)
+        if (part.ticket.uid == key && part.state != JobState::ended && mark_over(part.id, part.ticket) != SLURM_SUCCESS &&
+            !ended_already(slurm_api::last_errno()))
+            return Error{fmt::format("marking job {} as taken back: {}", part.id, last_error())};
+    return cancel(job, key);
 }
 
 }  // namespace berth::slurm

@@ -29,12 +29,16 @@ struct Job {
     std::uint32_t uid = 0;
     std::uint32_t exit_status = 0;  // a wait status
     std::uint32_t cpus = 0;         // allocated, when running
-    std::uint64_t memory_mib_per_node = 0;  // least over the nodes; 0: a node's whole memory
+    std::uint64_t memory_mib_per_node = 0;  // least over the nodes as far as is known (see cpus_by_node); 0: a node's whole memory
+    std::uint64_t memory_mib_per_cpu = 0;   // where memory goes by CPUs: a node has this times its CPUs
+    // In the order of nodes, empty while pending. By load() alone, and empty where slurmctld does not say.
+    std::vector<std::uint32_t> cpus_by_node;
     std::uint32_t tasks = 0;
-    std::vector<std::string> gres_by_node;  // "gpu:a100:2(IDX:0-1)", in the order of nodes; empty while pending
+    std::vector<std::string> gres_by_node;  // "gpu:a100:2(IDX:0-1)", likewise
     std::uint32_t het_leader = 0;           // of a part of a heterogeneous job: the first part's id, else 0
     std::time_t end_time = 0;               // when it ended, or will by its time limit; 0: not known
     std::string nodes;       // a hostlist, empty while pending
+    std::uint32_t node_count = 0;
     std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
     Ticket ticket;
 
@@ -54,7 +58,8 @@ struct Submission {
 };
 
 // One part is an ordinary job, several are one heterogeneous job that starts whole; tickets are in the order of the parts. `job` of the
-// answer is the first part's id.
+// answer is the first part's id. A heterogeneous job is always queued first: slurmctld starts it in its next backfill cycle (bf_interval,
+// 30 s unless the site says less), each part on nodes of its own. The calling program must be able to play the child of het_submit.h.
 Submission submit(const std::vector<Placeholder> &parts, const std::vector<Ticket> &tickets, std::uint16_t doorbell_port);
 
 // Names of all nodes, in Slurm's order.
@@ -72,9 +77,11 @@ Result<std::vector<Job>> load_all(const std::string &cluster);
 // When slurmctld started; 0 when it does not say.
 std::time_t boot_time();
 
-// Both look first whether the job is still this pod's placeholder, for a slurmctld that crashed gives ids twice; and both succeed
-// when it has ended already.
+// Both look first whether the job is still the placeholder of this pod or gang, for a slurmctld that crashed gives ids twice; both
+// succeed when it has ended already, and end all parts whichever part is named.
 Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status);
 Result<void> cancel(std::uint32_t job, const std::string &pod_uid);
+// Cancels, and marks the ticket first, so that nobody takes the end for a verdict on the pods.
+Result<void> withdraw(std::uint32_t job, const std::string &key);
 
 }  // namespace berth::slurm

@@ -3,42 +3,22 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <map>
+#include <span>
 
+#include "agent/translate/hostlist.h"
 #include "agent/translate/quantity.h"
 
 namespace berth {
 namespace {
 
-constexpr std::size_t kLongestName = 64;
 constexpr std::size_t kLongestText = 256;
-constexpr std::size_t kMostGres = 16;
-constexpr std::uint64_t kMostOfOneGres = 1ULL << 56;
+constexpr std::size_t kLongestComment = 1024;  // Slurm keeps no more of one
 // What Slurm keeps for "infinite" and "no value" lies above this.
 constexpr std::uint32_t kMaxPriority = 0xfffffffd;
-
-bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-           c == '-';
-}
-
-bool is_printable(std::string_view s) {
-    return std::all_of(s.begin(), s.end(), [](char c) { return c >= ' ' && c < 127; });
-}
-
-bool is_digits(std::string_view s) {
-    return std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Decimal digits only; false also for what does not fit.
-bool parse_number(std::string_view s, std::uint64_t &value) {
-    if (s.empty() || s.size() > 18 || !is_digits(s))
-        return false;
-    value = 0;
-    for (char c : s)
-        value = value * 10 + (c - '0');
-    return true;
-}
+constexpr std::int64_t kMaxNice = 0x7ffffffd;
+constexpr std::uint64_t kMaxNodes = 65533;
 
 // Readers: check one value and store it. Their errors are the end of the sentence that annotation_words() begins,
 // except those of quantity.h, which begin with the value themselves; see Failure.
@@ -56,9 +36,9 @@ Outcome read_name(std::string_view value, std::string &field) {
     return {};
 }
 
-Outcome read_text(std::string_view value, std::string &field) {
-    if (value.size() > kLongestText || !is_printable(value))
-        return Failure{fmt::format("is refused; accepted are up to {} printable ASCII characters", kLongestText)};
+Outcome read_text(std::string_view value, std::string &field, std::size_t longest = kLongestText) {
+    if (value.size() > longest || !is_printable(value))
+        return Failure{fmt::format("is refused; accepted are up to {} printable ASCII characters", longest)};
     field = value;
     return {};
 }
@@ -106,12 +86,14 @@ Outcome memory(std::string_view value, Annotations &a) {
     return {};
 }
 
-Outcome one_node(std::string_view value, Annotations &) {
+template <std::optional<std::uint32_t> Annotations::*Field>
+Outcome nodes(std::string_view value, Annotations &a) {
     std::uint64_t number = 0;
     if (!parse_number(value, number))
-        return Failure{"is not a whole number; accepted for a single pod is 1"};
-    if (number != 1)
-        return Failure{"is refused, because a single pod takes one node; accepted is 1"};
+        return Failure{"is not a whole number; accepted are numbers of nodes, and 1 for a single pod"};
+    if (number < 1 || number > kMaxNodes)
+        return Failure{fmt::format("is out of range; accepted are whole numbers from 1 to {}, and 1 for a single pod", kMaxNodes)};
+    a.*Field = static_cast<std::uint32_t>(number);
     return {};
 }
 
@@ -140,6 +122,93 @@ Outcome exclusive(std::string_view value, Annotations &a) {
     return {};
 }
 
+// --- ours
+
+Outcome nice(std::string_view value, Annotations &a) {
+    const bool negative = value.starts_with('-');
+    std::uint64_t number = 0;
+    if (!parse_number(value.substr(negative), number) || number > static_cast<std::uint64_t>(kMaxNice))
+        return Failure{fmt::format("is not a nice value; accepted are whole numbers from -{} to {}", kMaxNice, kMaxNice)};
+    const auto magnitude = static_cast<std::int32_t>(number);
+    a.nice = negative ? -magnitude : magnitude;
+    return {};
+}
+
+Outcome comment(std::string_view value, Annotations &a) { return read_text(value, a.comment, kLongestComment); }
+
+template <std::optional<Moment> Annotations::*Field>
+Outcome moment(std::string_view value, Annotations &a) {
+    const Result<Moment> parsed = parse_moment(value);
+    if (!parsed)
+        return Failure{parsed.error(), true};
+    a.*Field = *parsed;
+    return {};
+}
+
+Outcome dependency(std::string_view value, Annotations &a) {
+    Result<std::vector<Dependency>> parsed = parse_dependencies(value);
+    if (!parsed)
+        return Failure{parsed.error(), true};
+    a.dependencies = std::move(*parsed);
+    return {};
+}
+
+Outcome switches(std::string_view value, Annotations &a) {
+    constexpr std::int64_t longest = 365LL * 86400;
+    const std::size_t at = value.find('@');
+    std::uint64_t number = 0;
+    std::int64_t wait = 0;
+    bool good = parse_number(value.substr(0, at), number) && number >= 1 && number <= kMaxNodes;
+    if (good && at != std::string_view::npos) {
+        const Result<std::int64_t> ms = parse_duration_ms(value.substr(at + 1));
+        good = ms && *ms <= longest * 1000;
+        wait = good ? *ms / 1000 + (*ms % 1000 > 0) : 0;
+    }
+    if (!good)
+        return Failure{R"(is refused; accepted are a number of switches ("1"), and with it how long to wait for them ("1@5m"))"};
+    a.switches = static_cast<std::uint32_t>(number);
+    a.switches_wait_seconds = static_cast<std::uint32_t>(wait);
+    return {};
+}
+
+Outcome exclude(std::string_view value, Annotations &a) {
+    Result<std::vector<std::string>> names = expand_hostlist(value);
+    if (!names)
+        return Failure{names.error(), true};
+    a.exclude = std::move(*names);
+    return {};
+}
+
+Outcome spread(std::string_view value, Annotations &a) {
+    std::uint64_t number = 0;
+    if (value == "true" || value == "false") {
+        a.spread = value == "true";
+    } else if (parse_number(value, number) && number >= 1 && number <= static_cast<std::uint64_t>(kMaxCpus)) {
+        a.tasks_per_node = static_cast<std::uint16_t>(number);
+    } else {
+        return Failure{R"(is refused; accepted are "true" (as many nodes as possible), "false" and a number )"
+                       "(so many pods per node at most)"};
+    }
+    return {};
+}
+
+Outcome read_bool(std::string_view value, bool &field) {
+    if (value != "true" && value != "false")
+        return Failure{R"(is refused; accepted are "true" and "false")"};
+    field = value == "true";
+    return {};
+}
+
+Outcome pack(std::string_view value, Annotations &a) { return read_bool(value, a.pack); }
+
+// What it means is decided where pods are grouped; here only its form is looked at.
+Outcome gang(std::string_view value, Annotations &) {
+    bool ignored = false;
+    return read_bool(value, ignored);
+}
+
+Outcome passed_over(std::string_view, Annotations &) { return {}; }
+
 struct Reader {
     std::string_view key;
     Outcome (*read)(std::string_view value, Annotations &a);
@@ -154,9 +223,9 @@ constexpr Reader kReaders[] = {
     {"group-id", name<&Annotations::group_id>},
     {"job-name", text<&Annotations::job_name>},
     {"licenses", text<&Annotations::licenses>},
-    {"max-nodes", one_node},
+    {"max-nodes", nodes<&Annotations::max_nodes>},
     {"mem-per-node", memory},
-    {"min-nodes", one_node},
+    {"min-nodes", nodes<&Annotations::min_nodes>},
     {"partition", name<&Annotations::partition>},
     {"priority", priority},
     {"qos", name<&Annotations::qos>},
@@ -166,115 +235,111 @@ constexpr Reader kReaders[] = {
     {"wckey", name<&Annotations::wckey>},
 };
 
-std::string known_keys() {
+constexpr Reader kOwnReaders[] = {
+    {"begin", moment<&Annotations::begin>},
+    {"comment", comment},
+    {"deadline", moment<&Annotations::deadline>},
+    {"dependency", dependency},
+    {"exclude", exclude},
+    {"gang", gang},
+    {"nice", nice},
+    {"nonce", passed_over},  // Berth writes it
+    {"pack", pack},
+    {"prefer", text<&Annotations::prefer>},
+    {"slot", passed_over},  // likewise
+    {"spread", spread},
+    {"switches", switches},
+    {"warn", passed_over},  // read when the job's end comes near
+};
+
+struct Family {
+    std::string_view prefix;
+    std::span<const Reader> readers;
+};
+constexpr Family kFamilies[] = {{kAnnotationPrefix, kReaders}, {kOwnPrefix, kOwnReaders}};
+
+constexpr std::array<std::string_view, 3> kSizes = {"cpu-per-task", "gres", "mem-per-node"};
+
+bool is_size(std::string_view full_key) {
+    return full_key.starts_with(kAnnotationPrefix) &&
+           std::find(kSizes.begin(), kSizes.end(), full_key.substr(kAnnotationPrefix.size())) != kSizes.end();
+}
+
+const Reader *find_reader(const Family &family, std::string_view key) {
+    const auto at = std::find_if(family.readers.begin(), family.readers.end(), [&](const Reader &r) { return r.key == key; });
+    return at == family.readers.end() ? nullptr : &*at;
+}
+
+std::string known_keys(const Family &family) {
     std::string out;
-    for (const Reader &reader : kReaders)
-        out += (out.empty() ? "" : ", ") + std::string(reader.key);
+    for (const Reader &reader : family.readers)
+        if (reader.read != passed_over)
+            out += (out.empty() ? "" : ", ") + std::string(reader.key);
     return out;
 }
 
-// Shown values come from anybody who may create a pod: bounded and printable.
-std::string shown(std::string_view value) {
-    constexpr std::size_t longest = 64;
-    std::string out;
-    for (char c : value.substr(0, longest))
-        out += (c >= ' ' && c < 127) ? c : '?';
-    return value.size() > longest ? out + "..." : out;
-}
-
-bool parse_count(std::string_view s, std::uint64_t &count) {
-    int shift = 0;
-    if (!s.empty()) {
-        const std::size_t at = std::string_view("KMGTP").find(static_cast<char>(s.back() & ~0x20));
-        if (at != std::string_view::npos) {
-            shift = 10 * (static_cast<int>(at) + 1);
-            s.remove_suffix(1);
-        }
+Result<void> read_one(const Family &family, std::string_view key, std::string_view value, Annotations &out) {
+    const Reader *reader = find_reader(family, key);
+    if (reader == nullptr)
+        return Error{fmt::format("annotation {}{} is unknown; known under {} are {}", family.prefix, shown(key), family.prefix,
+                                 known_keys(family))};
+    if (value.empty())
+        return {};
+    if (const Outcome bad = reader->read(value, out)) {
+        if (bad->has_value)
+            return Error{fmt::format("annotation {}{}: {}", family.prefix, key, bad->text)};
+        return Error{annotation_words(family.prefix, key, value) + " " + bad->text};
     }
-    if (!parse_number(s, count) || count > (kMostOfOneGres >> shift))
-        return false;
-    count <<= shift;
-    return true;
+    return {};
 }
 
 }  // namespace
 
-bool is_safe_name(std::string_view name) {
-    return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), is_name_char);
+std::string annotation_words(std::string_view prefix, std::string_view key, std::string_view value) {
+    return fmt::format("annotation {}{}: \"{}\"", prefix, key, shown(value));
 }
 
-std::string annotation_words(std::string_view key, std::string_view value) {
-    return fmt::format("annotation {}{}: \"{}\"", kAnnotationPrefix, key, shown(value));
-}
-
-void add_gres(GresList &list, std::string_view name, std::uint64_t count) {
-    const auto at = std::find_if(list.begin(), list.end(), [&](const auto &entry) { return entry.first == name; });
-    if (at == list.end())
-        list.emplace_back(name, count);
-    else
-        at->second = sum_of(at->second, count);
-}
-
-std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    return b > most - a ? most : a + b;
-}
-
-Result<GresList> parse_gres(std::string_view text) {
-    const auto refused = [&] {
-        return Error{
-            fmt::format("\"{}\" is not a list of generic resources; accepted are up to {} of NAME, NAME:COUNT or "
-                        "NAME:TYPE:COUNT, separated by commas, such as gpu:2 or gpu:a100:2",
-                        shown(text), kMostGres)};
-    };
-    GresList list;
-    std::size_t entries = 0;
-    for (std::string_view rest = text;;) {
-        const std::size_t comma = rest.find(',');
-        std::string_view item = rest.substr(0, comma);
-        if (item.starts_with("gres/") || item.starts_with("gres:"))
-            item.remove_prefix(5);
-        // The last field is the count if it is one; what stands before it is NAME or NAME:TYPE.
-        std::uint64_t count = 1;
-        const std::size_t last = item.rfind(':');
-        if (last != std::string_view::npos && parse_count(item.substr(last + 1), count))
-            item = item.substr(0, last);
-        else
-            count = 1;
-        const std::size_t colon = item.find(':');
-        const bool typed = colon != std::string_view::npos;
-        const std::string_view type = typed ? item.substr(colon + 1) : std::string_view();
-        // A type of digits alone is a count that was too large or came twice.
-        if (!is_safe_name(item.substr(0, colon)) || (typed && (!is_safe_name(type) || is_digits(type))) || count == 0 ||
-            ++entries > kMostGres)
-            return refused();
-        add_gres(list, item, count);
-        if (comma == std::string_view::npos)
-            return list;
-        rest.remove_prefix(comma + 1);
-    }
+kube::KeyValues merge_layers(const std::vector<kube::KeyValues> &layers) {
+    std::map<std::string, std::string> merged;
+    for (const kube::KeyValues &layer : layers)
+        for (const auto &[key, value] : layer) {
+            std::string &slot = merged[key];
+            if (slot.empty())
+                slot = value;
+        }
+    return {merged.begin(), merged.end()};
 }
 
 Result<Annotations> read_annotations(const kube::KeyValues &annotations) {
     Annotations out;
-    for (const auto &[full_key, value] : annotations) {
-        std::string_view key = full_key;
-        if (!key.starts_with(kAnnotationPrefix))
-            continue;
-        key.remove_prefix(kAnnotationPrefix.size());
-        const auto reader =
-            std::find_if(std::begin(kReaders), std::end(kReaders), [&](const Reader &r) { return r.key == key; });
-        if (reader == std::end(kReaders))
-            return Error{fmt::format("annotation {}{} is unknown; known under {} are {}", kAnnotationPrefix, shown(key),
-                                     kAnnotationPrefix, known_keys())};
-        if (value.empty())
-            continue;
-        if (const Outcome bad = reader->read(value, out)) {
-            if (bad->has_value)
-                return Error{fmt::format("annotation {}{}: {}", kAnnotationPrefix, key, bad->text)};
-            return Error{annotation_words(key, value) + " " + bad->text};
+    for (const auto &[key, value] : annotations)
+        for (const Family &family : kFamilies)
+            if (key.starts_with(family.prefix))
+                if (Result<void> read = read_one(family, std::string_view(key).substr(family.prefix.size()), value, out); !read)
+                    return Error{read.error()};
+    if (out.pack && (out.spread || out.tasks_per_node > 0))
+        return Error{fmt::format("{} is refused beside {}spread, which asks for the opposite; accepted is one of the two",
+                                 annotation_words(kOwnPrefix, "pack", "true"), kOwnPrefix)};
+    return out;
+}
+
+Result<Annotations> read_sizes(const kube::KeyValues &annotations) {
+    kube::KeyValues sizes;
+    std::copy_if(annotations.begin(), annotations.end(), std::back_inserter(sizes),
+                 [](const auto &entry) { return is_size(entry.first); });
+    return read_annotations(sizes);
+}
+
+kube::KeyValues job_wide(const kube::KeyValues &annotations) {
+    kube::KeyValues out;
+    for (const auto &[key, value] : annotations)
+        for (const Family &family : kFamilies) {
+            if (value.empty() || !key.starts_with(family.prefix) || is_size(key))
+                continue;
+            const Reader *reader = find_reader(family, std::string_view(key).substr(family.prefix.size()));
+            if (reader == nullptr || reader->read != passed_over)
+                out.emplace_back(key, value);
         }
-    }
     return out;
 }
 

@@ -1,4 +1,4 @@
-// Annotations: what a pod's author writes under slurmjob.slinky.slurm.net/, checked for form. Whether the site allows
+// Annotations: what a workload's author writes under slurmjob.slinky.slurm.net/ and berth.dev/, checked for form. Whether the site allows
 // it is not decided here but in translate(). Pure values.
 #pragma once
 
@@ -6,20 +6,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "agent/kube/pod.h"
 #include "agent/result.h"
+#include "agent/translate/dependency.h"
+#include "agent/translate/gres.h"
+#include "agent/translate/moment.h"
+#include "agent/translate/text.h"
 
 namespace berth {
 
 inline constexpr std::string_view kAnnotationPrefix = "slurmjob.slinky.slurm.net/";
-
-using GresList = std::vector<std::pair<std::string, std::uint64_t>>;  // ("gpu:a100", 2); a name occurs once
+inline constexpr std::string_view kOwnPrefix = "berth.dev/";
 
 // An absent annotation and one with an empty value are the same: the field keeps its default.
 struct Annotations {
+    // Under slurmjob.slinky.slurm.net/.
     std::string account, partition, qos, reservation, wckey;  // [A-Za-z0-9_.-]+
     std::string licenses, constraints, job_name;              // printable ASCII
     std::string user_id, group_id;                            // a name or a number
@@ -28,30 +31,35 @@ struct Annotations {
     std::optional<std::uint64_t> memory_mib;    // mem-per-node
     std::optional<std::uint32_t> time_limit_minutes;  // absent for "0", which means no limit of the pod's own
     std::optional<std::uint32_t> priority;
+    std::optional<std::uint32_t> min_nodes, max_nodes;  // 1 or more
     std::optional<bool> exclusive;
-    // min-nodes and max-nodes are checked and dropped: a single pod takes one node.
+
+    // Under berth.dev/.
+    std::optional<std::int32_t> nice;
+    std::string prefer, comment;             // printable ASCII
+    std::optional<Moment> begin, deadline;
+    std::vector<Dependency> dependencies;
+    std::uint32_t switches = 0, switches_wait_seconds = 0;
+    std::vector<std::string> exclude;        // node names
+    bool spread = false, pack = false;
+    std::uint16_t tasks_per_node = 0;        // spread: "2"
 };
 
-// Takes the annotations under the prefix and passes over all others. An error names the annotation, its value and what
-// is accepted.
+// One map out of several, the outermost first: an outer value wins, an empty one is none. Sorted by key.
+kube::KeyValues merge_layers(const std::vector<kube::KeyValues> &layers);
+
+// Takes the annotations under the two prefixes and passes over all others, and over those that are Berth's own or read elsewhere. An
+// error names the annotation, its value and what is accepted.
 Result<Annotations> read_annotations(const kube::KeyValues &annotations);
+// The same for cpu-per-task, mem-per-node and gres alone, whatever the others look like.
+Result<Annotations> read_sizes(const kube::KeyValues &annotations);
+// The annotations that speak for a whole job, not for one pod of it: what pods of one shape must agree on.
+kube::KeyValues job_wide(const kube::KeyValues &annotations);
 
 // The sentence's beginning that every refusal of an annotation shares: `annotation PREFIX/key: "value"`.
-std::string annotation_words(std::string_view key, std::string_view value);
-
-// "gpu:2,shard:a100:4", also with Slurm's "gres/" or "gres:" before a name; a count may end in K, M, G, T or P (of
-// 1024).
-Result<GresList> parse_gres(std::string_view text);
+std::string annotation_words(std::string_view prefix, std::string_view key, std::string_view value);
 
 // Slurm's CPU counts have 16 bits, of which the two highest values mean something else.
 inline constexpr std::int64_t kMaxCpus = 0xfffd;
-
-// Sums that stop at the largest number: a pod may ask for absurd amounts, and they must not wrap into small ones.
-std::uint64_t sum_of(std::uint64_t a, std::uint64_t b);
-// Adds to the entry of that name, or makes one.
-void add_gres(GresList &list, std::string_view name, std::uint64_t count);
-
-// True for names that are safe to hand to Slurm and to show: [A-Za-z0-9_.-]+, bounded.
-bool is_safe_name(std::string_view name);
 
 }  // namespace berth

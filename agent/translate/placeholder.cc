@@ -3,272 +3,299 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "agent/translate/annotations.h"
+#include "agent/translate/placement.h"
 #include "agent/translate/quantity.h"
+#include "agent/translate/shape.h"
+#include "agent/translate/tenant.h"
 
 namespace berth {
 namespace {
 
-// '*' stands for any run of characters, also an empty one.
-bool matches(std::string_view pattern, std::string_view text) {
-    const std::size_t star = pattern.find('*');
-    if (star == std::string_view::npos)
-        return pattern == text;
-    if (!text.starts_with(pattern.substr(0, star)))
-        return false;
-    const std::string_view rest = pattern.substr(star + 1);
-    for (std::size_t at = star; at <= text.size(); at++)
-        if (matches(rest, text.substr(at)))
-            return true;
-    return false;
+constexpr std::size_t kLongestJobName = 320;  // namespace and pod name fit
+constexpr std::size_t kLongestComment = 1024;
+
+std::string own_words(std::string_view key, std::string_view value) { return annotation_words(kOwnPrefix, key, value); }
+
+// The value of berth.dev/KEY as it was written.
+std::string_view said_of(const Member &member, std::string_view key) {
+    for (const auto &[full, value] : member.said)
+        if (full.starts_with(kOwnPrefix) && std::string_view(full).substr(kOwnPrefix.size()) == key)
+            return value;
+    return {};
 }
 
-std::string joined(const std::vector<std::string> &words) {
-    std::string out;
-    for (const std::string &word : words)
-        out += (out.empty() ? "" : ", ") + word;
+// The licenses of an annotation by name: "matlab:2,ansys@server" -> 2, 1. Slurm itself checks the rest of the text.
+GresList named_licenses(std::string_view text) {
+    GresList out;
+    while (!text.empty()) {
+        const std::size_t end = text.find_first_of(",;|");
+        const std::string_view item = text.substr(0, end);
+        const std::size_t count_at = item.find_first_of(":*");
+        std::uint64_t count = 1;
+        if (count_at != std::string_view::npos && !parse_number(item.substr(count_at + 1), count))
+            count = 1;
+        add_gres(out, item.substr(0, item.find_first_of(":*@")), count);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    }
     return out;
 }
 
-// One translation: the steps fill in `out`, and each returns the first thing that is not allowed.
+// What holds for the whole gang, whatever its shapes.
+struct Whole {
+    const Membership &membership;
+    const Site &site;
+    const TenantConfig &tenant;
+    std::size_t pods, shapes;
+    const PriorityClassConfig *priority_class;
+
+    bool single() const { return !membership.gang; }
+};
+
+// One shape on its way into a Placeholder: the steps fill in `out`, and each returns the first thing that is not allowed.
 class Translation {
   public:
-    Translation(const kube::Pod &pod, const Config &config, const TenantConfig &tenant, Annotations wishes)
-        : pod_(pod), config_(config), tenant_(tenant), wishes_(std::move(wishes)) {}
+    Translation(const Whole &whole, const Group &group, bool leads)
+        : whole_(whole), group_(group), first_(*group.members.front().pod), wishes_(group.members.front().wishes), leads_(leads) {}
 
-    Result<Placeholder> run(const IdentityLookup &identities) {
-        out_.job_name = wishes_.job_name.empty() ? pod_.full_name() : wishes_.job_name;
-        out_.comment = "pod " + pod_.full_name();
-        out_.constraints = wishes_.constraints;
-        out_.licenses = wishes_.licenses;
-        out_.wckey = wishes_.wckey;
-        out_.exclusive = wishes_.exclusive.value_or(config_.defaults.exclusive);
+    Result<Shape> run() {
+        set_names();
+        set_sizes();
         set_time_limit();
-        for (Result<void> step :
-             {set_identity(identities), set_names(), set_priority(), set_cpus(), set_memory(), set_gres()})
-            if (!step)
-                return Error{step.error()};
-        return std::move(out_);
+        for (const auto step : {&Translation::set_identity, &Translation::set_choices, &Translation::set_licenses, &Translation::set_nodes,
+                                &Translation::set_times, &Translation::set_dependency, &Translation::set_placement})
+            if (Result<void> done = (this->*step)(); !done)
+                return Error{done.error()};
+        Shape shape{std::move(out_), group_.name, {}, std::move(notes_)};
+        for (const Member &member : group_.members)
+            shape.pod_uids.push_back(member.pod->uid);
+        return shape;
     }
 
   private:
-    // Slurm lets a root or SlurmUser submitter run jobs as anybody, so nothing behind us would stop uid 0.
-    Result<void> set_identity(const IdentityLookup &identities) {
-        const Result<Identity> identity = identities(tenant_.user, tenant_.group);
-        if (!identity)
-            return Error{
-                fmt::format("the tenant entry for namespace {} cannot be used: {}", pod_.ns, identity.error())};
-        if (identity->uid == 0 || identity->gid == 0)
-            return Error{
-                fmt::format("the tenant entry for namespace {} leads to {} 0, and pods never run as root in Slurm",
-                            pod_.ns, identity->uid == 0 ? "user" : "group")};
-        out_.uid = identity->uid;
-        out_.gid = identity->gid;
-        if (Result<void> user = same_identity("user-id", wishes_.user_id, tenant_.user, out_.uid); !user)
-            return user;
-        return same_identity("group-id", wishes_.group_id, tenant_.group, out_.gid);
+    void set_names() {
+        const Membership &m = whole_.membership;
+        out_.job_name = !wishes_.job_name.empty() ? wishes_.job_name : whole_.single() ? first_.full_name() : m.name;
+        out_.job_name = plain(out_.job_name, kLongestJobName);
+        out_.comment = whole_.single()
+                           ? "pod " + first_.full_name()
+                           : fmt::format("{} {}/{}: {} pod{}", m.kind, m.ns, m.name, whole_.pods, whole_.pods == 1 ? "" : "s");
+        if (!wishes_.comment.empty())
+            out_.comment += ": " + wishes_.comment;
+        out_.comment = plain(out_.comment, kLongestComment);
+        out_.constraints = wishes_.constraints;
+        out_.wckey = wishes_.wckey;
     }
 
-    // The annotation exists for files written for other bridges; it may confirm the site's choice, not make one.
-    Result<void> same_identity(std::string_view key, const std::string &wish, const std::string &name,
-                               std::uint32_t id) const {
-        if (wish.empty() || wish == name)
-            return {};
-        std::uint32_t number = 0;
-        const char *end = wish.data() + wish.size();
-        const auto [rest, code] = std::from_chars(wish.data(), end, number);
-        if (code == std::errc() && rest == end && number == id)
-            return {};
-        return Error{
-            fmt::format("{} is refused, because the site's tenant entry decides it; accepted for namespace {} is {}",
-                        annotation_words(key, wish), pod_.ns, id)};
+    void set_sizes() {
+        const Need &need = group_.demand.need;
+        out_.tasks = static_cast<std::uint32_t>(group_.members.size());
+        out_.cpus_per_task = need.cpus;
+        out_.memory_mib = need.memory_mib;
+        out_.gres = need.gres;
+        out_.tmp_disk_mib = group_.demand.tmp_disk_mib;
+        out_.exclusive = wishes_.exclusive.value_or(whole_.site.config.defaults.exclusive);
+        out_.spread = wishes_.spread;
+        out_.pack = wishes_.pack;
+        out_.tasks_per_node = wishes_.tasks_per_node;
+        out_.switches = wishes_.switches;
+        out_.switches_wait_seconds = wishes_.switches_wait_seconds;
+        for (const std::string &resource : group_.demand.ignored)
+            notes_.push_back(fmt::format("the request for {} is ignored, because Slurm knows nothing of it here", shown(resource)));
     }
 
-    Result<void> set_names() {
-        struct Choice {
-            std::string_view key;
-            const std::string &wish;
-            const std::vector<std::string> &allowed;
-            std::string &field;
-            bool has_default;
-        };
-        const Choice choices[] = {
-            {"account", wishes_.account, tenant_.accounts, out_.account, true},
-            {"partition", wishes_.partition, tenant_.partitions, out_.partition, true},
-            {"qos", wishes_.qos, tenant_.qos, out_.qos, true},
-            {"reservation", wishes_.reservation, tenant_.reservations, out_.reservation, false},
-        };
-        for (const Choice &c : choices) {
-            if (c.wish.empty()) {
-                if (c.has_default && !c.allowed.empty())
-                    c.field = c.allowed.front();
-            } else if (std::find(c.allowed.begin(), c.allowed.end(), c.wish) != c.allowed.end()) {
-                c.field = c.wish;
-            } else if (c.allowed.empty()) {
-                return Error{fmt::format("{} is refused, because the site lets namespace {} choose no {}",
-                                         annotation_words(c.key, c.wish), pod_.ns, c.key)};
-            } else {
-                return Error{fmt::format("{} is refused; allowed for namespace {}: {}", annotation_words(c.key, c.wish),
-                                         pod_.ns, joined(c.allowed))};
-            }
-        }
-        return {};
-    }
-
-    Result<void> set_priority() {
-        if (wishes_.priority && !tenant_.may_set_priority)
-            return Error{fmt::format("{} is refused, because the site does not let namespace {} set priorities",
-                                     annotation_words("priority", std::to_string(*wishes_.priority)), pod_.ns)};
-        out_.priority = wishes_.priority;
-        return {};
-    }
-
-    Result<void> set_cpus() {
-        const std::int64_t milli = pod_.need.cpu_milli > 0 ? pod_.need.cpu_milli : config_.defaults.cpu_milli;
-        std::int64_t cpus = std::max<std::int64_t>(1, milli / 1000 + (milli % 1000 > 0));
-        if (wishes_.cpus) {
-            if (pod_.need.cpu_milli > 0 && *wishes_.cpus < cpus)
-                return too_small("cpu-per-task", *wishes_.cpus, cpus, pod_.need.cpu_milli, "m CPU", "");
-            cpus = *wishes_.cpus;
-        }
-        if (cpus > kMaxCpus)
-            return Error{fmt::format("the pod asks for {} CPUs; accepted are up to {}", cpus, kMaxCpus)};
-        out_.cpus_per_task = static_cast<std::uint16_t>(cpus);
-        return {};
-    }
-
-    Result<void> set_memory() {
-        const std::int64_t own = mib_rounded_up(pod_.need.memory_bytes);
-        std::uint64_t mib =
-            static_cast<std::uint64_t>(own > 0 ? own : std::max<std::int64_t>(1, config_.defaults.memory_mib));
-        if (wishes_.memory_mib) {
-            if (own > 0 && *wishes_.memory_mib < mib)
-                return too_small("mem-per-node", *wishes_.memory_mib, mib, pod_.need.memory_bytes, " bytes of memory",
-                                 "Mi");
-            mib = *wishes_.memory_mib;
-        }
-        out_.memory_mib = mib;
-        return {};
-    }
-
-    // A berth smaller than its pod would break the promise to whoever else has work on the node.
-    Error too_small(std::string_view key, std::uint64_t wish, std::uint64_t least, std::int64_t need,
-                    std::string_view need_unit, std::string_view unit) const {
-        return Error{
-            fmt::format("{} is less than the pod itself asks for ({}{}); accepted is {}{} or more, or no annotation",
-                        annotation_words(key, fmt::format("{}{}", wish, unit)), need, need_unit, least, unit)};
-    }
-
-    Result<void> set_gres() {
-        GresList need;
-        for (const auto &[resource, count] : pod_.need.extended) {
-            if (count <= 0)
-                continue;
-            const auto at = std::find_if(
-                config_.gres.begin(), config_.gres.end(),
-                [&, name = std::string_view(resource)](const GresConfig &g) { return g.resource == name; });
-            if (at == config_.gres.end())
-                return Error{fmt::format(
-                    "the pod asks for {} of {}, which Slurm knows nothing of here; the site would map it with an "
-                    "entry \"resource: {}\" under gres in berth.yaml",
-                    count, resource, resource)};
-            add_gres(need, at->gres, static_cast<std::uint64_t>(count));
-        }
-        if (Result<void> enough = check_gres(need); !enough)
-            return enough;
-        // The annotation speaks for each name that it mentions ("gpu" also for a need of "gpu:a100"), the pod for the
-        // others.
-        out_.gres = wishes_.gres;
-        for (const auto &[name, count] : need)
-            if (total(wishes_.gres, base(name)) == 0)
-                add_gres(out_.gres, name, count);
-        return {};
-    }
-
-    Result<void> check_gres(const GresList &need) const {
-        for (const auto &[name, count] : need) {
-            const std::string_view kind = base(name);
-            if (total(wishes_.gres, kind) == 0)
-                continue;
-            const std::uint64_t of_type = name == kind ? total(wishes_.gres, kind) : exactly(wishes_.gres, name);
-            const std::uint64_t needed = name == kind ? total(need, kind) : count;
-            if (of_type < needed)
-                return Error{fmt::format(
-                    "annotation {}gres: {} of {} is less than the pod itself asks for; accepted is {} or more, or "
-                    "no {} in the annotation",
-                    kAnnotationPrefix, of_type, name, needed, kind)};
-        }
-        return {};
-    }
-
-    static std::string_view base(std::string_view name) { return name.substr(0, name.find(':')); }
-
-    static std::uint64_t total(const GresList &list, std::string_view kind) {
-        std::uint64_t sum = 0;
-        for (const auto &[name, count] : list)
-            if (base(name) == kind)
-                sum = sum_of(sum, count);
-        return sum;
-    }
-
-    static std::uint64_t exactly(const GresList &list, std::string_view name) {
-        for (const auto &[other, count] : list)
-            if (other == name)
-                return count;
-        return 0;
-    }
-
-    // The kubelet ends the pod at its own deadline; a longer berth would only be in the way of backfill.
+    // The kubelet ends a pod at its own deadline, and Kubernetes a Job at its; a longer berth would only be in the way of backfill.
     void set_time_limit() {
         constexpr std::int64_t longest = INT32_MAX / 60;
-        const std::int64_t seconds = pod_.active_deadline_seconds;
-        const auto deadline = static_cast<std::uint32_t>(
-            seconds > 0 ? std::min(longest, seconds / 60 + (seconds % 60 > 0)) : 0);
+        std::int64_t seconds = whole_.membership.active_deadline_seconds;
+        if (seconds <= 0) {
+            const auto deadline_of = [](const Member &m) { return m.pod->active_deadline_seconds; };
+            for (const Member &member : group_.members)
+                seconds = std::max(seconds, deadline_of(member));
+            if (std::any_of(group_.members.begin(), group_.members.end(), [&](const Member &m) { return deadline_of(m) <= 0; }))
+                seconds = 0;
+        }
+        const auto deadline =
+            static_cast<std::uint32_t>(seconds > 0 ? std::min(longest, seconds / 60 + (seconds % 60 > 0)) : 0);
         if (wishes_.time_limit_minutes)
-            out_.time_limit_minutes =
-                deadline > 0 ? std::min(deadline, *wishes_.time_limit_minutes) : *wishes_.time_limit_minutes;
+            out_.time_limit_minutes = deadline > 0 ? std::min(deadline, *wishes_.time_limit_minutes) : *wishes_.time_limit_minutes;
         else
-            out_.time_limit_minutes = deadline > 0 ? deadline : config_.defaults.time_limit_minutes;
+            out_.time_limit_minutes = deadline > 0 ? deadline : whole_.site.config.defaults.time_limit_minutes;
     }
 
-    const kube::Pod &pod_;
-    const Config &config_;
-    const TenantConfig &tenant_;
-    const Annotations wishes_;
+    Result<void> set_identity() {
+        const Result<Identity> identity = identity_of(whole_.tenant, wishes_, first_.ns, whole_.site.identities);
+        if (!identity)
+            return Error{identity.error()};
+        out_.uid = identity->uid;
+        out_.gid = identity->gid;
+        return {};
+    }
+
+    Result<void> set_choices() { return choose(whole_.tenant, wishes_, whole_.priority_class, first_.ns, out_); }
+
+    // Slurm counts licenses by job: those of all pods, and those of the annotation once for the gang. The annotation speaks for each
+    // license that it names.
+    Result<void> set_licenses() {
+        out_.licenses = leads_ ? wishes_.licenses : "";
+        const GresList named = named_licenses(out_.licenses);
+        for (const auto &[name, count] : group_.demand.licenses) {
+            const std::uint64_t said = count_of(named, name);
+            if (said >= count)
+                continue;
+            if (said > 0 || out_.licenses.find('|') != std::string::npos)
+                return Error{fmt::format(
+                    "{} is less than the pods themselves ask for ({} of {}); accepted is {}:{} or more in a list with commas, or no {} "
+                    "in the annotation",
+                    annotation_words(kAnnotationPrefix, "licenses", wishes_.licenses), count, name, name, count, name)};
+            out_.licenses += fmt::format("{}{}:{}", out_.licenses.empty() ? "" : ",", name, count);
+        }
+        return {};
+    }
+
+    Result<void> set_nodes() {
+        const auto words = [](std::string_view key, std::uint32_t n) {
+            return annotation_words(kAnnotationPrefix, key, std::to_string(n));
+        };
+        out_.max_nodes = whole_.single() ? 1 : 0;
+        for (const auto &[key, wish] : {std::pair("min-nodes", wishes_.min_nodes), std::pair("max-nodes", wishes_.max_nodes)}) {
+            if (!wish)
+                continue;
+            if (whole_.single() && *wish != 1)
+                return Error{words(key, *wish) + " is refused, because a single pod takes one node; accepted is 1"};
+            if (whole_.shapes > 1)
+                return Error{fmt::format("{} is refused, because the pods of this gang have {} different sizes; accepted is no {} here",
+                                         words(key, *wish), whole_.shapes, key)};
+        }
+        if (wishes_.min_nodes && *wishes_.min_nodes > out_.tasks)
+            return Error{fmt::format("{} is refused, because the gang has {} pods; accepted are 1 to {}",
+                                     words("min-nodes", *wishes_.min_nodes), out_.tasks, out_.tasks)};
+        if (wishes_.min_nodes && wishes_.max_nodes && *wishes_.max_nodes < *wishes_.min_nodes)
+            return Error{fmt::format("{} is below min-nodes; accepted is {} or more", words("max-nodes", *wishes_.max_nodes),
+                                     *wishes_.min_nodes)};
+        out_.min_nodes = wishes_.min_nodes.value_or(1);
+        out_.max_nodes = wishes_.max_nodes.value_or(out_.max_nodes);
+        return {};
+    }
+
+    Result<void> set_times() {
+        const std::time_t now = whole_.site.now;
+        const std::int64_t born = whole_.membership.created > 0 ? whole_.membership.created : first_.created;
+        const std::time_t created = born > 0 ? born : now;
+        if (wishes_.begin && wishes_.begin->at(created) > now)
+            out_.begin = wishes_.begin->at(created);
+        if (!wishes_.deadline)
+            return {};
+        out_.deadline = wishes_.deadline->at(created);
+        const std::string words = own_words("deadline", said_of(group_.members.front(), "deadline"));
+        if (out_.deadline <= now)
+            return Error{words + " has passed; accepted is a time that is still to come"};
+        if (out_.deadline <= out_.begin)
+            return Error{fmt::format("{} is not after {}begin; accepted is a later time", words, kOwnPrefix)};
+        return {};
+    }
+
+    Result<void> set_dependency() {
+        if (wishes_.dependencies.empty())
+            return {};
+        const std::string kind = whole_.membership.kind.empty() ? "Pod" : whole_.membership.kind;
+        Result<std::string> resolved = resolve_dependencies(wishes_.dependencies, first_.ns, kind, whole_.site.jobs_of);
+        if (!resolved)
+            return Error{fmt::format("annotation {}dependency {}", kOwnPrefix, resolved.error())};
+        out_.dependency = std::move(*resolved);
+        return {};
+    }
+
+    Result<void> set_placement() {
+        std::vector<const kube::Pod *> pods;
+        for (const Member &member : group_.members)
+            pods.push_back(member.pod);
+        const Config &config = whole_.site.config;
+        const auto any = [&](bool kube::Placement::*wish) {
+            return std::any_of(pods.begin(), pods.end(), [&](const kube::Pod *p) { return p->placement && p->placement.get()->*wish; });
+        };
+        const struct {
+            bool there;
+            Unmet policy;
+            const char *what, *key;
+        } untold[] = {
+            {any(&kube::Placement::pod_affinity), config.pod_affinity, "required affinity to other pods", "pod_affinity"},
+            {any(&kube::Placement::topology_spread), config.topology_spread, "topology spread constraint", "topology_spread"},
+        };
+        for (const auto &wish : untold) {
+            if (wish.there && wish.policy == Unmet::refuse)
+                return Error{fmt::format("the pod has a {}, which Slurm cannot be told; accepted is a pod without it, or annotation "
+                                         "{}spread or {}pack (the site refuses it by unmet.{} in berth.yaml)",
+                                         wish.what, kOwnPrefix, kOwnPrefix, wish.key)};
+            if (wish.there)
+                notes_.push_back(fmt::format("the {} is ignored, because Slurm cannot be told of it", wish.what));
+        }
+        Result<std::string> excluded = excluded_nodes(pods, wishes_.exclude, whole_.site);
+        if (!excluded)
+            return Error{excluded.error()};
+        out_.excluded_nodes = std::move(*excluded);
+        out_.prefer = !wishes_.prefer.empty() ? wishes_.prefer : preferred_features(first_, whole_.site, notes_);
+        return {};
+    }
+
+    const Whole &whole_;
+    const Group &group_;
+    const kube::Pod &first_;
+    const Annotations &wishes_;
+    const bool leads_;  // the gang's first shape
     Placeholder out_;
+    std::vector<std::string> notes_;
 };
+
+// All members must be the same tenant: one of them must not ride on another's name.
+Result<const TenantConfig *> common_tenant(const std::vector<Group> &groups, const Config &config) {
+    const kube::Pod &first = *groups.front().members.front().pod;
+    Result<const TenantConfig *> tenant = tenant_of(first, config);
+    for (const Group &group : groups)
+        for (const Member &member : group.members)
+            if (tenant && (member.pod->ns != first.ns || find_tenant(config, first.ns, member.pod->service_account) != *tenant))
+                return Error{fmt::format("pods {} and {} are in one gang, but different tenants by their service accounts; accepted is one "
+                                         "tenant for a gang",
+                                         first.full_name(), member.pod->full_name())};
+    return tenant;
+}
+
+// The most urgent member's class is the gang's, for one gang has one QOS.
+const PriorityClassConfig *common_class(const std::vector<Group> &groups, const Config &config) {
+    const kube::Pod *most = nullptr;
+    for (const Group &group : groups)
+        for (const Member &member : group.members)
+            if (most == nullptr || member.pod->priority > most->priority)
+                most = member.pod;
+    const auto at = std::find_if(config.priority_classes.begin(), config.priority_classes.end(),
+                                 [&](const PriorityClassConfig &c) { return c.name == most->priority_class; });
+    return at == config.priority_classes.end() ? nullptr : &*at;
+}
 
 }  // namespace
 
-const TenantConfig *find_tenant(const Config &config, std::string_view ns, std::string_view service_account) {
-    for (const TenantConfig &tenant : config.tenants)
-        if (matches(tenant.ns, ns) && (tenant.service_account.empty() || tenant.service_account == service_account))
-            return &tenant;
-    return nullptr;
-}
-
-static Result<Placeholder> translate_pod(const kube::Pod &pod, const Config &config, const IdentityLookup &identities) {
-    if (!pod.problem.empty())
-        return Error{pod.problem};
-    const TenantConfig *tenant = find_tenant(config, pod.ns, pod.service_account);
-    if (tenant == nullptr)
-        return Error{fmt::format(
-            "no tenant entry covers namespace {} (service account {}); the site would add one under tenants in "
-            "berth.yaml",
-            pod.ns, pod.service_account.empty() ? "none" : pod.service_account)};
-    Result<Annotations> wishes = read_annotations(pod.annotations);
-    if (!wishes)
-        return Error{wishes.error()};
-    return Translation(pod, config, *tenant, std::move(*wishes)).run(identities);
-}
-
-Result<std::vector<Shape>> translate(const Membership &, const std::vector<const kube::Pod *> &pods, const Site &site) {
-    auto placeholder = translate_pod(*pods.front(), site.config, site.identities);
-    if (!placeholder)
-        return Error{placeholder.error()};
-    return std::vector<Shape>{{std::move(*placeholder), {}, {pods.front()->uid}}};
+Result<std::vector<Shape>> translate(const Membership &membership, const std::vector<const kube::Pod *> &pods, const Site &site) {
+    Result<std::vector<Group>> groups = group_by_shape(membership, pods, site.config);
+    if (!groups)
+        return Error{groups.error()};
+    const Result<const TenantConfig *> tenant = common_tenant(*groups, site.config);
+    if (!tenant)
+        return Error{tenant.error()};
+    if (membership.min_resources)
+        if (Result<void> raised = raise_to_minimum(*groups, *membership.min_resources); !raised)
+            return Error{raised.error()};
+    std::size_t count = 0;
+    for (const Group &group : *groups)
+        count += group.members.size();
+    const Whole whole{membership, site, **tenant, count, groups->size(), common_class(*groups, site.config)};
+    std::vector<Shape> shapes;
+    for (const Group &group : *groups) {
+        Result<Shape> shape = Translation(whole, group, shapes.empty()).run();
+        if (!shape)
+            return Error{shape.error()};
+        shapes.push_back(std::move(*shape));
+    }
+    return shapes;
 }
 
 }  // namespace berth

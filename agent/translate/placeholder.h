@@ -6,6 +6,7 @@
 #include <ctime>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,10 +65,10 @@ struct Site {
     const Config &config;
     IdentityLookup identities;
     // Empty: nodes are not known yet or not used, and nothing is excluded.
-    std::vector<SiteNode> nodes;
-    // The job of a workload of the same namespace, for berth.dev/dependency: ("Job", "prepare") -> 12; an error says what is missing.
-    std::function<Result<std::uint32_t>(const std::string &ns, const std::string &kind, const std::string &name)> job_of;
-    std::time_t now = 0;
+    std::span<const SiteNode> nodes;
+    // The jobs of a workload of the same namespace, for berth.dev/dependency: ("Job", "prepare") -> 12, 13; an error says what is missing.
+    std::function<Result<std::vector<std::uint32_t>>(const std::string &ns, const std::string &kind, const std::string &name)> jobs_of;
+    std::time_t now = 0;  // for what has passed; "now+2h" of an annotation counts from the workload's creation
 };
 
 // One shape of a gang: pods that ask for the same, in one Placeholder.
@@ -75,6 +76,8 @@ struct Shape {
     Placeholder placeholder;
     std::string name;                   // shape_of() its pods
     std::vector<std::string> pod_uids;  // in rank order
+    // Wishes that were passed over because Slurm cannot be told and the site lets them pass: sentences for an event.
+    std::vector<std::string> notes;
 };
 
 // `pods` are the members in rank order, at least one; a single pod is a gang of one. Members are taken up to membership.size, by rank.

@@ -1,5 +1,5 @@
-// Grouping: which pods start together, and what is known about them before any of them is translated. Pure: a pod and the chain of
-// its owners in, a Membership out. docs/workloads.md has the same rules in words.
+// Grouping: which pods start together, and what is known about them before any of them is translated. Pure: a pod and the chain
+// of its owners in, a Membership out. docs/workloads.md has the same rules in words.
 //
 //   Pod, unknown owners      one placeholder per pod                     key: the pod's uid
 //   Job, JobSet              per pod; one gang when asked                key: uid of the Job; uid of the JobSet "/" attempt
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,11 @@ struct Membership {
     std::uint32_t size = 1;  // pods that must be there before anything is submitted
     bool suspended = false;  // its owner is suspended: nothing is submitted
     bool finished = false;   // its owner is done, or is being deleted: no other pod will come
+    bool failed = false;     // and it failed, by its own count
     // How a node finds the members of a gang, with the field spec.schedulerName besides; empty: by the pods' scheduling group.
     std::string selector;
     std::string scheduling_group;
+    std::vector<std::string> owners;  // "Job/prepare": every owner, for those that depend on it by name
     // Annotations, outermost owner first; the pod's own last. An outer one wins.
     std::vector<kube::KeyValues> layers;
     std::int64_t active_deadline_seconds = 0;         // the shortest of pod and Job, 0: none
@@ -52,19 +55,22 @@ struct Membership {
     std::int64_t created = 0;                         // of the group, else the pod
 };
 
-// An error is a sentence for the pod's author (berth.dev/gang on a kind that cannot be one, a size that is none).
+// The annotation berth.dev/gang: "true" on any layer makes a gang of a JobSet, else of a Job; "false" overrides the site's
+// default for Jobs. When layers differ the outermost counts. PodGroups and LeaderWorkerSets are gangs by their nature, whatever
+// it says. An error is a sentence for the pod's author (berth.dev/gang on a kind that cannot be one, a size that is none).
 Result<Membership> group_of(const kube::Pod &pod, const Chain &chain, const Config &config);
 
 // The order of pods inside a gang: completion index, worker index, JobSet's job and index, else name. Sorting by it gives ranks.
 struct RankKey {
-    std::string job;  // JobSet: the replicated job's name
+    std::string job;  // JobSet: the replicated job's name, unless it numbers all of its jobs; by name: without the number at its end
     std::int64_t job_index = 0, index = 0;
     std::string name;
 
     auto operator<=>(const RankKey &) const = default;
 };
 RankKey rank_key(const kube::Pod &pod);
-// The pod's rank where it says it itself: completion index of an Indexed Job's pod, worker index of a LeaderWorkerSet's.
+// The pod's rank where it says it itself: completion index of an Indexed Job's pod, worker index of a LeaderWorkerSet's. Not
+// for pods of a PodGroup or JobSet, where the indices of several Jobs may meet.
 std::optional<std::uint32_t> own_rank(const kube::Pod &pod);
 
 }  // namespace berth

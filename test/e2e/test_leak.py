@@ -20,6 +20,7 @@ from lab import NAMESPACES, wait_for
 LAB = ["--nodes", "4", "--cpus", "64", "--memory", "64000", "--slurm-conf", os.path.join(os.path.dirname(os.path.abspath(__file__)), "leak.conf")]
 WARM, HALF, ALL, AT_ONCE = 200, 600, 1000, 100
 GROWTH = 1024  # KiB
+IDLE = 4  # descriptors: a connection kept for the next request may be open at one census and closed at the other; a leak adds hundreds
 
 
 def census(lab):
@@ -75,7 +76,7 @@ def settled(lab, before=None):
     if before is None:
         return census(lab)
     try:
-        wait_for(lambda: all(now[1] <= before[name][1] and now[2] <= before[name][2] for name, now in census(lab).items()
+        wait_for(lambda: all(now[1] <= before[name][1] + IDLE and now[2] <= before[name][2] for name, now in census(lab).items()
                              if name.startswith("berthd:")), 30, "descriptors and threads are as before", 0.5)
     except AssertionError:
         pass  # said below, with the numbers
@@ -95,7 +96,7 @@ def test_thousand_pods_leave_nothing_behind(lab):
             continue  # it remembers jobs for MinJobAge
         growth = min(between[name][0] - before[name][0], rss - between[name][0])
         assert growth < GROWTH, f"{name} grew from {before[name][0]} over {between[name][0]} to {rss} KiB"
-        assert descriptors <= before[name][1], f"{name} had {before[name][1]} descriptors open and has {descriptors}"
+        assert descriptors <= before[name][1] + IDLE, f"{name} had {before[name][1]} descriptors open and has {descriptors}"
         assert threads <= before[name][2], f"{name} had {before[name][2]} threads and has {threads}"
     left = [path for path in glob.glob(f"{lab.run_dir}/n*/**", recursive=True) if os.path.isfile(path) and "/ended/" not in path]
     assert not left, f"left in the run directories: {left}"

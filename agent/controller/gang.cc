@@ -1,0 +1,195 @@
+// Who is there, who is missing, who is too many: what the members of a workload mean for it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/controller/controller.h"
+#include "agent/keys.h"
+#include "agent/log.h"
+
+namespace berth {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+// An owner replaces a pod that failed or was deleted within seconds; a gang that lacks one keeps its place for so long.
+constexpr seconds replacement_patience{30};
+// A gang that has a place but not all its pods holds nodes that do nothing.
+constexpr seconds member_patience{60};
+// A late member that has room in the gang's own allocation is bound by that node's agent.
+constexpr seconds join_patience{15};
+constexpr milliseconds first_backoff{500}, most_backoff{10'000};
+
+// The pod's part of what a single pod's life turns on.
+Event event_of(const Member &member) {
+    if (member.bound())
+        return member.pod.terminal() ? Event::pod_ended : Event::pods_bound;
+    return member.live() ? Event::pods_ready : Event::pod_withdrawn;
+}
+
+}  // namespace
+
+void Controller::settle(const WorkloadPtr &workload) {
+    if (workload->gang())
+        return settle_gang(workload);
+    if (workload->members.empty())
+        return;
+    const Member &member = workload->only();
+    if (member.pod.gated && !member.pod.deleting)
+        return;  // not ours yet: gates are there from the start, and the pod comes again when they are lifted
+    const Event event = event_of(member);
+    // Until slurmctld's jobs are known, a waiting pod may have its placeholder already.
+    if (event == Event::pods_ready && (!jobs_listed_ || workload->who.suspended))
+        return;
+    // A pod that is being dismissed goes when it has ended or is removed, whatever else happens to it.
+    if (workload->state == State::dismissing && !member.pod.terminal())
+        return;
+    post(workload, event);
+}
+
+void Controller::settle_gang(const WorkloadPtr &workload) {
+    Workload &w = *workload;
+    if (!jobs_listed_ || w.state == State::over)
+        return;
+    const std::size_t live = w.count(&Member::live);
+    const bool waits = w.state == State::idle || w.state == State::refused;
+    if (live == 0) {
+        const bool succeeded = w.ends.size() >= w.who.size &&
+                               std::all_of(w.ends.begin(), w.ends.end(), [](const auto &end) { return end.second == 0; });
+        if (waits || w.state == State::dismissing || w.who.finished || w.who.suspended || succeeded)
+            return post(workload, Event::gang_over);
+        return be_patient(workload, Event::gang_over, replacement_patience);
+    }
+    if (w.state == State::dismissing)
+        return;
+    if (w.docked() >= w.who.size && w.state != State::docked)
+        post(workload, Event::pods_bound);
+    if (w.state == State::docked) {
+        w.patience.reset();
+        return settle_late_members(workload);
+    }
+    if (waits) {
+        w.patience.reset();
+        if (w.who.suspended)
+            return;
+        if (unclaimed_.count(w.who.key) != 0)
+            return look_now();  // its placeholder is there already
+        if (w.count(&Member::ready) >= w.who.size)
+            return post(workload, Event::pods_ready);
+        post(workload, Event::gang_short);
+        return tell_gathering(workload);
+    }
+    if (live < w.who.size)
+        be_patient(workload, Event::gang_short, member_patience);
+    else
+        w.patience.reset();
+}
+
+// Pods beyond what the gang must have. The gang's nodes bind them where a slot is free; the others get a placeholder of their own.
+void Controller::settle_late_members(const WorkloadPtr &workload) {
+    Workload &w = *workload;
+    const std::vector<const kube::Pod *> ready = w.ranked(&Member::ready);
+    if (ready.empty())
+        return;
+    const auto docked_live = static_cast<std::size_t>(
+        std::count_if(w.members.begin(), w.members.end(), [](const auto &entry) { return entry.second.live() && entry.second.bound(); }));
+    std::size_t slots = w.who.size;
+    // Whole nodes, and cores that are not halved, leave room for more pods of the same shape.
+    if (w.seen && w.parts == 1 && w.seen->ticket.cpus > 0 && w.seen->node_count > 0)
+        slots = std::max<std::size_t>(slots, w.seen->cpus / w.seen->node_count / w.seen->ticket.cpus * w.seen->node_count);
+    const std::size_t free = slots > docked_live ? slots - docked_live : 0;
+    std::vector<std::string> extra;
+    for (std::size_t i = std::min(free, ready.size()); i < ready.size(); ++i)
+        extra.push_back(ready[i]->uid);
+    for (const std::string &uid : extra)
+        split_off(workload, uid);
+    // The sum above may promise room that no node has.
+    if (free > 0 && w.who.kind == "PodGroup" && slots > w.who.size && !w.patience)
+        w.patience = loop_.after(join_patience, [this, weak = std::weak_ptr<Workload>(workload)] {
+            const WorkloadPtr still = weak.lock();
+            if (!still)
+                return;
+            still->patience.reset();
+            for (const kube::Pod *pod : still->ranked(&Member::ready))
+                split_off(still, std::string(pod->uid));
+        });
+}
+
+void Controller::split_off(const WorkloadPtr &gang, const std::string &pod_uid) {
+    auto member = gang->members.extract(pod_uid);
+    if (member.empty())
+        return;
+    auto single = std::make_shared<Workload>();
+    single->who = gang->who;
+    single->group = gang->group;
+    single->who.key = single->who.owner_uid = pod_uid;
+    single->who.kind = "Pod";
+    single->who.name = member.mapped().pod.name;
+    single->who.gang = single->who.finished = false;
+    single->who.size = 1;
+    single->who.schedule_timeout_seconds = 0;
+    single->who.min_resources.reset();
+    single->who.selector.clear();
+    log::info("pod {} gets a place of its own besides {}", member.mapped().pod.full_name(), gang->title());
+    single->members.insert(std::move(member));
+    by_pod_[pod_uid] = single;
+    open_[pod_uid] = single;
+    settle(single);
+}
+
+void Controller::be_patient(const WorkloadPtr &workload, Event event, milliseconds patience) {
+    if (workload->patience && workload->patient_for == event)
+        return;
+    workload->patient_for = event;
+    workload->patience = loop_.after(patience, [this, weak = std::weak_ptr<Workload>(workload), event] {
+        const WorkloadPtr still = weak.lock();
+        if (!still)
+            return;
+        still->patience.reset();
+        log::info("{} has {} of {} pods: {}", still->title(), still->count(&Member::live), still->who.size, name(event));
+        post(still, event);
+        forget_if_empty(still);
+    });
+}
+
+// scheduleTimeoutSeconds counts from the submission; after a restart of the controller from when the group says that it began.
+void Controller::watch_deadline(const WorkloadPtr &workload) {
+    if (workload->who.schedule_timeout_seconds <= 0 || workload->deadline)
+        return;
+    const std::time_t now = std::time(nullptr);
+    if (workload->started_scheduling == 0)
+        workload->started_scheduling = groups_->started(workload->group);
+    if (workload->started_scheduling == 0)
+        workload->started_scheduling = now;
+    const seconds left(std::max<std::int64_t>(0, workload->started_scheduling + workload->who.schedule_timeout_seconds - now));
+    workload->deadline = loop_.after(left, [this, weak = std::weak_ptr<Workload>(workload)] {
+        if (const WorkloadPtr still = weak.lock()) {
+            still->deadline.reset();
+            post(still, Event::gang_late);
+        }
+    });
+}
+
+// A gang's job ends with the exit code of its pods, or is cancelled when none ended by itself. Tried until slurmctld has taken it.
+void Controller::complete(const WorkloadPtr &workload) {
+    const std::uint32_t job = workload->job;
+    if (job == 0)
+        return;
+    const std::optional<std::uint32_t> status = workload->exit_status();
+    submitters_->submit([job, key = workload->who.key, status] { return status ? slurm::complete(job, key, *status) : slurm::cancel(job, key); },
+                        [this, workload, job, status](Result<void> done) {
+                            if (done) {
+                                log::info("job {} of {} {}", job, workload->title(),
+                                          status ? fmt::format("completed with {}:{}", *status >> 8, *status & 0x7f) : "cancelled");
+                                for (std::uint32_t part = 0; part < workload->parts; ++part)
+                                    table_.set(job + part, 0);
+                                return;
+                            }
+                            log::warning("{}; trying again", done.error());
+                            workload->backoff = std::clamp(workload->backoff * 2, first_backoff, most_backoff);
+                            workload->timer = loop_.after(workload->backoff, [this, workload] { complete(workload); });
+                        });
+}
+
+}  // namespace berth

@@ -1,0 +1,102 @@
+#include "agent/controller/workload.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "agent/keys.h"
+
+namespace berth {
+
+namespace {
+
+bool ended(const slurm::Job &job) { return job.state == slurm::JobState::ended || job.completing; }
+
+// Whether a verdict on this placing is one on the workload. A gang's key outlives its placeholders: pods that came after the end of one
+// belong to the next.
+bool concerns(const Workload &workload, const Placing &placing) {
+    const slurm::Job &job = placing.first();
+    if (job.ticket.over)
+        return false;
+    if (!workload.gang() || placing.lives() || job.ticket.nonce == workload.nonce)
+        return true;
+    return std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
+        const kube::Pod &pod = entry.second.pod;
+        return pod.annotation(keys::nonce) == job.ticket.nonce || (!entry.second.bound() && pod.created <= job.end_time);
+    });
+}
+
+}  // namespace
+
+std::vector<const kube::Pod *> Workload::ranked(bool (Member::*which)() const) const {
+    std::vector<std::pair<RankKey, const kube::Pod *>> order;
+    for (const auto &[uid, member] : members)
+        if ((member.*which)())
+            order.emplace_back(rank_key(member.pod), &member.pod);
+    std::sort(order.begin(), order.end());
+    std::vector<const kube::Pod *> pods;
+    for (const auto &[key, pod] : order)
+        pods.push_back(pod);
+    return pods;
+}
+
+std::size_t Workload::count(bool (Member::*which)() const) const {
+    return static_cast<std::size_t>(
+        std::count_if(members.begin(), members.end(), [&](const auto &entry) { return (entry.second.*which)(); }));
+}
+
+std::size_t Workload::docked() const {
+    return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](const auto &entry) {
+        return entry.second.bound() && (nonce.empty() || entry.second.pod.annotation(keys::nonce) == nonce);
+    }));
+}
+
+void Workload::note_end(const kube::Pod &pod) {
+    if (!pod.terminal() || pod.node_name.empty() || (!nonce.empty() && pod.annotation(keys::nonce) != nonce))
+        return;
+    const std::string_view slot = pod.annotation(keys::slot);
+    ends[std::string(slot.empty() ? std::string_view(pod.uid) : slot)] = kube::wait_status(pod);
+}
+
+std::optional<std::uint32_t> Workload::exit_status() const {
+    if (ends.empty())
+        return std::nullopt;
+    // An owner that counts its pods as a success knows better than the sum of them.
+    if (who.finished && !who.failed)
+        return 0;
+    for (const auto &[slot, status] : ends)
+        if (status != 0)
+            return status;
+    return 0;
+}
+
+bool Placing::lives() const {
+    return std::none_of(parts.begin(), parts.end(), [](const slurm::Job *job) { return ended(*job); });
+}
+
+bool Placing::pending() const {
+    return std::any_of(parts.begin(), parts.end(), [](const slurm::Job *job) { return job->state == slurm::JobState::pending; });
+}
+
+bool Placing::running() const { return lives() && !pending(); }
+
+const Placing *choose(const Workload &workload, const std::vector<Placing> &placings) {
+    const Placing *best = nullptr;
+    for (const Placing &placing : placings) {
+        if (!concerns(workload, placing))
+            continue;
+        const bool bound_by = std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
+            return entry.second.live() && entry.second.bound() && entry.second.pod.annotation(keys::nonce) == placing.first().ticket.nonce;
+        });
+        if (bound_by)
+            return &placing;
+        // Live ones first, the lowest of them; of ended ones the highest.
+        const auto order = [](const Placing &p) {
+            return std::make_tuple(!p.lives(), p.lives() ? p.first().id : ~p.first().id);
+        };
+        if (best == nullptr || order(placing) < order(*best))
+            best = &placing;
+    }
+    return best;
+}
+
+}  // namespace berth

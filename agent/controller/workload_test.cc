@@ -1,0 +1,140 @@
+#include "agent/controller/workload.h"
+
+#include "agent/keys.h"
+#include "test/unit/suite.h"
+
+using namespace berth;
+
+namespace {
+
+kube::Pod make_pod(const std::string &uid, std::int64_t created = 100) {
+    kube::Pod pod;
+    pod.ns = "team-a";
+    pod.name = "p-" + uid;
+    pod.uid = uid;
+    pod.created = created;
+    return pod;
+}
+
+kube::Pod bound(kube::Pod pod, const std::string &nonce, const std::string &slot = "0.0") {
+    pod.node_name = "n1";
+    pod.annotations = {{keys::nonce, nonce}, {keys::slot, slot}};
+    return pod;
+}
+
+kube::Pod ended(kube::Pod pod, int code) {
+    pod.phase = code == 0 ? kube::Phase::succeeded : kube::Phase::failed;
+    pod.exit_code = code;
+    return pod;
+}
+
+Workload make_gang(std::initializer_list<kube::Pod> pods) {
+    Workload gang;
+    gang.who.gang = true;
+    gang.who.kind = "Job";
+    gang.who.key = "k";
+    gang.who.size = static_cast<std::uint32_t>(pods.size());
+    for (const kube::Pod &pod : pods)
+        gang.members[pod.uid].pod = pod;
+    return gang;
+}
+
+slurm::Job make_job(std::uint32_t id, slurm::JobState state, const std::string &nonce, std::time_t end = 0) {
+    slurm::Job job;
+    job.id = id;
+    job.state = state;
+    job.ticket.nonce = nonce;
+    job.end_time = end;
+    return job;
+}
+
+using slurm::JobState;
+
+// The id of the job that is chosen, 0 for none.
+std::uint32_t chosen(const Workload &workload, const std::vector<slurm::Job> &jobs) {
+    std::vector<Placing> placings;
+    for (const slurm::Job &job : jobs)
+        placings.push_back({{&job}});
+    const Placing *best = choose(workload, placings);
+    return best == nullptr ? 0 : best->first().id;
+}
+
+}  // namespace
+
+START_TEST(of_several_placeholders_the_one_that_pods_are_bound_by_counts) {
+    const Workload gang = make_gang({make_pod("a"), bound(make_pod("b"), "two")});
+    ck_assert_uint_eq(chosen(gang, {make_job(1, JobState::running, "one"), make_job(2, JobState::running, "two")}), 2);
+    const Workload waiting = make_gang({make_pod("a"), make_pod("b")});
+    ck_assert_uint_eq(chosen(waiting, {make_job(2, JobState::pending, "two"), make_job(1, JobState::pending, "one")}), 1);
+    ck_assert_uint_eq(chosen(waiting, {make_job(1, JobState::ended, "one", 200), make_job(2, JobState::running, "two")}), 2);
+}
+END_TEST
+
+START_TEST(an_end_before_the_pods_came_is_no_verdict_on_them) {
+    const Workload replaced = make_gang({make_pod("a", 300), make_pod("b", 300)});
+    ck_assert_uint_eq(chosen(replaced, {make_job(1, JobState::ended, "one", 200)}), 0);
+    const Workload meant = make_gang({make_pod("a", 100), make_pod("b", 300)});
+    ck_assert_uint_eq(chosen(meant, {make_job(1, JobState::ended, "one", 200)}), 1);
+    // A single pod's placeholder has the pod's own uid: its end always concerns it.
+    Workload single = make_gang({make_pod("a", 300)});
+    single.who.gang = false;
+    ck_assert_uint_eq(chosen(single, {make_job(1, JobState::ended, "one", 200)}), 1);
+}
+END_TEST
+
+START_TEST(a_placeholder_taken_back_does_not_count) {
+    const Workload gang = make_gang({make_pod("a"), make_pod("b")});
+    slurm::Job job = make_job(1, JobState::ended, "one", 200);
+    job.ticket.over = true;
+    ck_assert_uint_eq(chosen(gang, {job}), 0);
+}
+END_TEST
+
+START_TEST(parts_of_a_heterogeneous_job_live_and_die_together) {
+    const slurm::Job leader = make_job(1, JobState::running, "one"), worker = make_job(2, JobState::pending, "one");
+    const slurm::Job failed = make_job(2, JobState::ended, "one", 200);
+    ck_assert((Placing{{&leader, &worker}}.pending()));
+    ck_assert((!Placing{{&leader, &worker}}.running()));
+    ck_assert((!Placing{{&leader, &failed}}.lives()));
+}
+END_TEST
+
+START_TEST(a_gang_ends_with_the_last_word_of_each_slot) {
+    Workload gang = make_gang({make_pod("a"), make_pod("b")});
+    gang.nonce = "one";
+    ck_assert(!gang.exit_status());
+    gang.note_end(ended(bound(make_pod("a"), "one", "0.0"), 0));
+    ck_assert_uint_eq(*gang.exit_status(), 0);
+    gang.note_end(ended(bound(make_pod("b"), "one", "0.1"), 3));
+    ck_assert_uint_eq(*gang.exit_status(), 3 << 8);
+    // Retried in its slot, and well this time.
+    gang.note_end(ended(bound(make_pod("c"), "one", "0.1"), 0));
+    ck_assert_uint_eq(*gang.exit_status(), 0);
+    // Another placeholder's pod says nothing.
+    gang.note_end(ended(bound(make_pod("d"), "old", "0.0"), 7));
+    ck_assert_uint_eq(*gang.exit_status(), 0);
+    gang.note_end(ended(bound(make_pod("e"), "one", "0.0"), 5));
+    ck_assert_uint_eq(*gang.exit_status(), 5 << 8);
+    gang.who.finished = true;  // a Job that tolerates failed pods succeeded
+    ck_assert_uint_eq(*gang.exit_status(), 0);
+    gang.who.failed = true;
+    ck_assert_uint_eq(*gang.exit_status(), 5 << 8);
+}
+END_TEST
+
+START_TEST(members_that_go_are_not_counted_on) {
+    kube::Pod deleted = make_pod("a"), gated = make_pod("b"), dying = bound(make_pod("c"), "one");
+    deleted.deleting = dying.deleting = gated.gated = true;
+    const Workload gang = make_gang({deleted, gated, dying, ended(bound(make_pod("d"), "one"), 0), make_pod("e")});
+    ck_assert_uint_eq(gang.count(&Member::live), 3);
+    ck_assert_uint_eq(gang.count(&Member::ready), 1);
+    ck_assert_uint_eq(gang.docked(), 2);
+}
+END_TEST
+
+int main() {
+    return berth::test::run_suite("workload", {of_several_placeholders_the_one_that_pods_are_bound_by_counts,
+                                               an_end_before_the_pods_came_is_no_verdict_on_them, a_placeholder_taken_back_does_not_count,
+                                               parts_of_a_heterogeneous_job_live_and_die_together,
+                                               a_gang_ends_with_the_last_word_of_each_slot, members_that_go_are_not_counted_on});
+}
