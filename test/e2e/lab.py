@@ -8,6 +8,7 @@ Nothing here asks Berth: what a test believes it reads from Slurm, from Kubernet
 """
 
 import glob
+import json
 import os
 import signal
 import subprocess
@@ -23,6 +24,10 @@ NAMESPACES = ("default", "team-a", "team-b")
 SCHEDULER = "slurm-bridge-scheduler"
 JOB_ID = "scheduler.slinky.slurm.net/slurm-jobid"
 HOLLOW = "hollow.berth.dev/"
+# Where the kinds that own or group pods are in the API; outermost first, for an owner that lives makes new pods.
+OWNERS = {"JobSet": "/apis/jobset.x-k8s.io/v1alpha2/{}jobsets", "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/{}leaderworkersets",
+          "Deployment": "/apis/apps/v1/{}deployments", "StatefulSet": "/apis/apps/v1/{}statefulsets", "Job": "/apis/batch/v1/{}jobs",
+          "PodGroup": "/apis/scheduling.x-k8s.io/v1alpha1/{}podgroups"}
 
 
 class Skip(Exception):
@@ -194,6 +199,38 @@ class Lab:
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/events?fieldSelector=involvedObject.uid%3D{pod['metadata']['uid']}"
         return self.kube.get(path)["items"]
 
+    # --- what owns pods
+
+    @staticmethod
+    def owner_path(owner, rest=""):
+        meta = owner["metadata"]
+        return OWNERS[owner["kind"]].format(f"namespaces/{meta['namespace']}/") + f"/{meta['name']}{rest}"
+
+    def create_owner(self, owner):
+        """Creates a Job, PodGroup, ... and returns it as the server has it, with its kind."""
+        path = OWNERS[owner["kind"]].format(f"namespaces/{owner['metadata']['namespace']}/")
+        return {**self.kube.post(path, owner), "kind": owner["kind"]}
+
+    def get_owner(self, owner):
+        """As it is now; None once it, by its uid, is gone."""
+        now = self.kube.find(self.owner_path(owner))
+        return now if now and now["metadata"]["uid"] == owner["metadata"]["uid"] else None
+
+    def delete_owner(self, owner, orphan=False):
+        self.kube.delete(self.owner_path(owner), {"apiVersion": "v1", "kind": "DeleteOptions",
+                                                  "propagationPolicy": "Orphan" if orphan else "Background"})
+
+    def owners(self, kind):
+        return [{**item, "kind": kind} for item in self.kube.get(OWNERS[kind].format(""))["items"] if item["metadata"]["namespace"] in NAMESPACES]
+
+    def kubectl(self, *arguments, stdin=None):
+        return self.slurm.run("kubectl", *arguments, stdin=stdin)
+
+    def apply(self, text):
+        """What `kubectl apply` makes of a manifest: the objects. The lab's server is older than some fields, which it then drops; an
+        older kubectl would not even send them."""
+        return json.loads(self.kubectl("apply", "--validate=false", "-o", "json", "-f", "-", stdin=text))
+
     # --- the kernel's view
 
     def cgroups(self, pod):
@@ -246,12 +283,12 @@ class Lab:
         for name, state in self.slurm.nodes().items():
             if "drain" in state or "down" in state:
                 self.slurm.resume(name)
+        if self.berth:
+            for kind in OWNERS:
+                for owner in self.owners(kind):
+                    self.unless_gone(lambda: self.delete_owner(owner))
         for pod in self.pods():
-            try:
-                self.delete(pod, grace=0 if pod["spec"].get("nodeName") is None else 1)
-            except ApiError as error:
-                if error.status not in (404, 409):
-                    raise
+            self.unless_gone(lambda: self.delete(pod, grace=0 if pod["spec"].get("nodeName") is None else 1))
         jobs = [str(job["id"]) for job in self.slurm.jobs()]
         if jobs:
             self.slurm.run("scancel", "-Q", *jobs, check=False)
@@ -260,10 +297,20 @@ class Lab:
         wait_for(lambda: not self.held(), deadline, "no held record is left", 0.05)
         wait_for(lambda: all(state == "idle" for state in self.slurm.nodes().values()), deadline, "all nodes are idle", 0.05)
 
+    @staticmethod
+    def unless_gone(delete):
+        try:
+            delete()
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+
     def force_stuck(self):
-        """Pods left; those that a broken kubelet will never end are ended here."""
+        """Pods left; those that a broken kubelet will never end are ended here, and those that an owner made at the last moment."""
         left = self.pods()
         for pod in left:
+            if not pod["metadata"].get("deletionTimestamp"):
+                self.unless_gone(lambda: self.delete(pod, grace=1))
             annotations = pod["metadata"].get("annotations", {})
             if annotations.get(HOLLOW + "stuck") or annotations.get(HOLLOW + "unkillable"):
                 for pid in self.processes(pod):

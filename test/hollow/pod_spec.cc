@@ -64,6 +64,16 @@ void read_container(PodSpec &pod, element container) {
     pod.gpus += amount("nvidia.com/gpu", false);
 }
 
+// [sleep, "5"] is what examples for people do.
+void read_command(PodSpec &pod, element container) {
+    std::string_view program, seconds;
+    if (pod.behaviour.run_for || container.at_pointer("/command/0").get(program) != simdjson::SUCCESS || program != "sleep" ||
+        container.at_pointer("/command/1").get(seconds) != simdjson::SUCCESS)
+        return;
+    if (Result<milliseconds> d = parse_duration(seconds))
+        pod.behaviour.run_for = *d;
+}
+
 }  // namespace
 
 PodSpec decode_pod(element pod) {
@@ -96,6 +106,9 @@ PodSpec decode_pod(element pod) {
             if (key.starts_with(prefix) && value.get(text) == simdjson::SUCCESS)
                 read_annotation(out, key.substr(prefix.size()), text);
         }
+    element first;
+    if (pod.at_pointer("/spec/containers/0").get(first) == simdjson::SUCCESS)
+        read_command(out, first);
     return out;
 }
 

@@ -1,5 +1,6 @@
 // PodSpec: what the hollow kubelet reads of a pod, and how the pod is to behave, from its annotations:
-//   hollow.berth.dev/run-for      ends by itself after this time ("1.5s", "200ms", "2m"); without it runs for ever
+//   hollow.berth.dev/run-for      ends by itself after this time ("1.5s", "200ms", "2m"); without it runs for ever, unless the first
+//                                 container's command is [sleep, N]: then for N seconds, as it says
 //   hollow.berth.dev/exit-code    with this code (0)
 //   hollow.berth.dev/oom          "true": ends as killed for its memory (OOMKilled, 137)
 //   hollow.berth.dev/start-delay  how long the pod stays Pending on the node before it has a cgroup or process
