@@ -107,6 +107,7 @@ Result<Membership> as_gang(Membership single, const Object &object, std::string_
     single.size = *checked;
     single.finished = object.finished || object.deleting;
     single.failed = object.failed;
+    single.deleted = object.deleting && !object.finished;
     single.created = object.created;
     return single;
 }
