@@ -6,6 +6,7 @@ namespace berth::keys {
 constexpr const char *job_id = "scheduler.slinky.slurm.net/slurm-jobid";
 constexpr const char *slurm_node = "slinky.slurm.net/slurm-node";
 constexpr const char *slurm_node_name = "slinky.slurm.net/slurm-nodename";  // label of a Kubernetes node whose name differs
+constexpr const char *gang = "berth.dev/gang";
 constexpr const char *nonce = "berth.dev/nonce";
 constexpr const char *slot = "berth.dev/slot";  // of a gang's pod: "PART.SLOT"
 

@@ -25,10 +25,15 @@ bool has_owner(const kube::Pod &pod) {
 std::string missing_name(std::string_view kind, const std::string &full_name) { return fmt::format("{} {}", kind, full_name); }
 
 // What of an owner its pods depend on. A Job's status changes with each of its pods, and most of that is no news to the others.
-std::string words_of(const kube::Object &o) {
+// To a gang it is: so many pods fewer will come.
+std::string words_of(const kube::Object &o, bool gangs_by_default) {
+    const bool gang_by_count = (gangs_by_default && o.indexed) || !kube::value_of(o.annotations, keys::gang).empty();
     std::string words = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", o.parallelism.value_or(-1), o.completions.value_or(-1), o.indexed,
                                     o.suspended, o.finished, o.failed, o.active_deadline_seconds, o.pods, o.size, o.min_member,
                                     o.schedule_timeout_seconds, o.deleting, o.workload);
+    words += fmt::format(" {}", o.restarts);
+    if (gang_by_count)
+        words += fmt::format(" {}", o.succeeded);
     if (o.min_resources)
         words += fmt::format(" {} {}", o.min_resources->cpu_milli, o.min_resources->memory_bytes);
     for (const auto &[key, value] : o.annotations)
@@ -189,7 +194,7 @@ void Controller::reconsider(const WorkloadPtr &workload, const std::function<voi
 
 void Controller::on_owner(const ObjectPtr &object, bool removed) {
     groups_->on_group(object, removed);
-    std::string words = removed ? "gone" : words_of(*object);
+    std::string words = removed ? "gone" : words_of(*object, config_.defaults.indexed_job_is_gang);
     std::string &before = owner_words_[object->uid];
     const bool news = before != words;
     before = std::move(words);

@@ -29,9 +29,11 @@ struct Object {
     bool finished = false;   // condition Complete or Failed is True; JobSet: Completed or Failed
     bool failed = false;     // the latter
     std::int64_t active_deadline_seconds = 0;
+    std::int64_t succeeded = 0;  // its pods that have; no others come for them
 
     // JobSet: what its jobs make together, replicas x parallelism (bounded by completions), summed.
     std::int64_t pods = 0;
+    std::int64_t restarts = 0;  // how often all of them were begun anew
 
     // LeaderWorkerSet.
     std::int64_t size = 0;      // pods per group

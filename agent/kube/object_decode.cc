@@ -45,6 +45,7 @@ void read_job(Json spec, Json root, Object &object) {
     object.indexed = text(spec, "completionMode") == "Indexed";
     object.suspended = flag(spec, "suspend");
     object.active_deadline_seconds = std::max<std::int64_t>(0, number(spec, "activeDeadlineSeconds"));
+    inside(root, "status", [&](Json status) { object.succeeded = std::max<std::int64_t>(0, number(status, "succeeded")); });
     read_end(root, "Complete", object);
 }
 
@@ -63,6 +64,7 @@ void read_job_set(Json spec, Json root, Object &object) {
             });
         });
     });
+    inside(root, "status", [&](Json status) { object.restarts = number(status, "restarts"); });
     read_end(root, "Completed", object);
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "agent/keys.h"
 #include "agent/kube/json_text.h"
 #include "agent/workload/kinds.h"
 
@@ -17,7 +18,7 @@ using kube::KeyValues;
 using kube::Object;
 using kube::Pod;
 
-constexpr std::string_view gang_key = "berth.dev/gang";
+constexpr std::string_view gang_key = keys::gang;
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
     std::int64_t out = 0;
@@ -156,12 +157,15 @@ Result<Membership> as_job_set(Membership single, const Pod &pod, const Object &s
     if (!out)
         return out;
     out->selector = fmt::format("{}={},{}={}", labels::jobset_name, set.name, labels::jobset_attempt, attempt);
+    out->finished = out->finished || set.restarts > whole_number(attempt).value_or(0);
     return out;
 }
 
 Result<Membership> as_job(Membership single, const Object &job) {
     const std::int64_t parallelism = job.parallelism.value_or(1);
-    auto out = as_gang(std::move(single), job, "", std::min(parallelism, job.completions.value_or(parallelism)), "parallelism");
+    // No pod comes for an index that has succeeded: a gang that is begun again is the smaller for it.
+    const std::int64_t left = job.completions ? std::max<std::int64_t>(1, *job.completions - job.succeeded) : parallelism;
+    auto out = as_gang(std::move(single), job, "", std::min(parallelism, left), "parallelism");
     if (out)
         out->selector = fmt::format("{}={}", labels::controller_uid, job.uid);
     return out;

@@ -139,6 +139,10 @@ START_TEST(a_job_is_a_gang_when_asked_or_when_the_site_says_so) {
     ck_assert_uint_eq(good(pod(), owned({wide})).size, 2);
     wide.completions.reset();
     ck_assert_uint_eq(good(pod(), owned({wide})).size, 4);
+    // Begun again after some have succeeded.
+    wide.completions = 4;
+    wide.succeeded = 3;
+    ck_assert_uint_eq(good(pod(), owned({wide})).size, 1);
 }
 END_TEST
 
@@ -168,6 +172,11 @@ START_TEST(a_job_set_is_per_pod_until_asked_and_each_attempt_is_another_gang) {
     ck_assert_text(good(pod(in_set), owned({job(yes), job_set()})).kind, "JobSet");
     ck_assert_text(good(pod(in_set), owned({job(), job_set()}), true).kind, "Job");
     ck_assert_text(good(pod(in_set), owned({job(), job_set(no)}), true).kind, "Pod");
+    Object again = job_set(yes);
+    again.restarts = 2;
+    ck_assert(!good(pod(in_set), owned({job(), again})).finished);
+    again.restarts = 3;
+    ck_assert(good(pod(in_set), owned({job(), again})).finished);
     Object slow = job_set(yes);
     slow.in_order = true;
     ck_assert(bad(pod(in_set), owned({job(), slow})).find("one after the other") != std::string::npos);
