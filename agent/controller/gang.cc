@@ -120,6 +120,9 @@ void Controller::settle_late_members(const WorkloadPtr &workload) {
     const auto docked_live = static_cast<std::size_t>(std::count_if(w.members.begin(), w.members.end(), [](const auto &entry) {
         return entry.second.live() && entry.second.bound() && !entry.second.pod.deleting;
     }));
+    // How much room Slurm really gave is known from the first look at the running job on.
+    if (!w.seen || w.seen->state == slurm::JobState::pending)
+        return look_soon(milliseconds(0));
     std::size_t slots = w.who.size;
     // Whole nodes, and cores that are not halved, leave room for more pods of the same shape.
     if (w.seen && w.parts == 1 && w.seen->ticket.cpus > 0 && w.seen->node_count > 0)

@@ -67,9 +67,8 @@ std::optional<std::uint32_t> Workload::exit_status() const {
     for (const auto &[slot, status] : ends)
         if (status != 0)
             return status;
-    if (who.deleted && ends.size() < who.size)
-        return std::nullopt;
-    return 0;
+    // Pods that were deleted with their owner did not succeed, though others may have before.
+    return who.deleted ? std::nullopt : std::optional<std::uint32_t>(0);
 }
 
 bool Placing::lives() const {
