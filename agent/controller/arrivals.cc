@@ -127,8 +127,11 @@ void Controller::place(const std::string &uid, const Chain &chain) {
                 interested_.emplace(name, open);
         }
         const WorkloadPtr workload = open;
+        const bool first = workload->members.empty();
         add_member(workload, std::move(pod));
         settle(workload);
+        if (first)
+            settle_earlier_attempts(*workload);
     }
     all_arrived();
 }
@@ -207,6 +210,7 @@ void Controller::on_owner(const ObjectPtr &object, bool removed) {
     }
     for (const WorkloadPtr &workload : touched) {
         if (removed && workload->gang() && workload->who.owner_uid == object->uid) {
+            workload->who.deleted = workload->who.deleted || !workload->who.finished;
             workload->who.finished = true;
             settle(workload);
             continue;

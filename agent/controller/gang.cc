@@ -57,7 +57,7 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
     if (live == 0) {
         const bool succeeded = w.ends.size() >= w.who.size &&
                                std::all_of(w.ends.begin(), w.ends.end(), [](const auto &end) { return end.second == 0; });
-        if (waits || w.state == State::dismissing || w.who.finished || w.who.suspended || succeeded)
+        if (waits || w.state == State::dismissing || w.who.finished || w.who.suspended || succeeded || has_later_attempt(w))
             return post(workload, Event::gang_over);
         return be_patient(workload, Event::gang_over, replacement_patience);
     }
@@ -86,14 +86,43 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
         w.patience.reset();
 }
 
+// Each restart of a JobSet is a gang of its own: key "UID/ATTEMPT". Once a later one has pods, none comes to the earlier ones.
+bool Controller::has_later_attempt(const Workload &workload) const {
+    if (workload.who.kind != "JobSet")
+        return false;
+    const auto attempt = [](const Workload &w) { return std::make_pair(w.who.key.size(), std::string_view(w.who.key)); };
+    return std::any_of(open_.begin(), open_.end(), [&](const auto &entry) {
+        const Workload &other = *entry.second;
+        return other.who.owner_uid == workload.who.owner_uid && !other.members.empty() && attempt(other) > attempt(workload);
+    });
+}
+
+void Controller::settle_earlier_attempts(const Workload &workload) {
+    if (workload.who.kind != "JobSet")
+        return;
+    std::vector<WorkloadPtr> earlier;
+    for (const auto &[key, other] : open_)
+        if (other->who.owner_uid == workload.who.owner_uid && has_later_attempt(*other))
+            earlier.push_back(other);
+    for (const WorkloadPtr &each : earlier) {
+        settle(each);
+        forget_if_empty(each);
+    }
+}
+
 // Pods beyond what the gang must have. The gang's nodes bind them where a slot is free; the others get a placeholder of their own.
 void Controller::settle_late_members(const WorkloadPtr &workload) {
     Workload &w = *workload;
     const std::vector<const kube::Pod *> ready = w.ranked(&Member::ready);
     if (ready.empty())
         return;
-    const auto docked_live = static_cast<std::size_t>(
-        std::count_if(w.members.begin(), w.members.end(), [](const auto &entry) { return entry.second.live() && entry.second.bound(); }));
+    // The slot of a pod that is on its way out is free for the one that replaces it, once its node has proven it gone.
+    const auto docked_live = static_cast<std::size_t>(std::count_if(w.members.begin(), w.members.end(), [](const auto &entry) {
+        return entry.second.live() && entry.second.bound() && !entry.second.pod.deleting;
+    }));
+    // How much room Slurm really gave is known from the first look at the running job on.
+    if (!w.seen || w.seen->state == slurm::JobState::pending)
+        return look_soon(milliseconds(0));
     std::size_t slots = w.who.size;
     // Whole nodes, and cores that are not halved, leave room for more pods of the same shape.
     if (w.seen && w.parts == 1 && w.seen->ticket.cpus > 0 && w.seen->node_count > 0)

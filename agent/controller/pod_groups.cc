@@ -59,6 +59,7 @@ void PodGroups::on_pod(const std::string &group_uid, const kube::Pod &pod) {
     PodState &state = groups_[group_uid].pods[pod.uid];
     state.bound = !pod.node_name.empty();
     state.phase = pod.phase;
+    state.failed = state.failed || (pod.phase == kube::Phase::failed && !pod.deleting);
     state.owner = pod.owner.empty() ? "Pod/" + pod.name : pod.owner.kind + "/" + pod.owner.name;
     write_soon(group_uid);
 }
@@ -97,14 +98,14 @@ kube::Object::GroupStatus PodGroups::status_of(const Group &group) const {
         view.bound += pod.bound;
         view.running += pod.bound && pod.phase == kube::Phase::running;
         view.succeeded += pod.phase == kube::Phase::succeeded;
-        view.failed += pod.phase == kube::Phase::failed;
+        view.failed += pod.failed;
         owners.insert(pod.owner);
     }
     status.phase = phase_of(view, group.object->status.phase);
-    if (view.pods == 0 && (status.phase == "Finished" || status.phase == "Failed"))
-        return status;  // the pods are tidied away, what they came to is not
     status.scheduled = view.bound;
     status.running = view.running;
+    if (view.pods == 0 && (status.phase == "Finished" || status.phase == "Failed"))
+        return status;  // the pods are tidied away, what they came to is not
     status.succeeded = view.succeeded;
     status.failed = view.failed;
     status.occupied_by.clear();

@@ -54,7 +54,8 @@ class PodGroups {
     struct PodState {
         bool bound = false;
         kube::Phase phase = kube::Phase::pending;
-        std::string owner;  // "Job/ring"
+        bool failed = false;  // by itself: pods that are being deleted end somehow, which says nothing
+        std::string owner;    // "Job/ring"
     };
     struct Group {
         ObjectPtr object;                      // null while only its pods are known

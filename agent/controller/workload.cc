@@ -51,7 +51,8 @@ std::size_t Workload::docked() const {
 }
 
 void Workload::note_end(const kube::Pod &pod) {
-    if (!pod.terminal() || pod.node_name.empty() || (!nonce.empty() && pod.annotation(keys::nonce) != nonce))
+    // A pod that is being deleted did not end by itself, whatever its containers say.
+    if (!pod.terminal() || pod.deleting || pod.node_name.empty() || (!nonce.empty() && pod.annotation(keys::nonce) != nonce))
         return;
     const std::string_view slot = pod.annotation(keys::slot);
     ends[std::string(slot.empty() ? std::string_view(pod.uid) : slot)] = kube::wait_status(pod);
@@ -61,12 +62,13 @@ std::optional<std::uint32_t> Workload::exit_status() const {
     if (ends.empty())
         return std::nullopt;
     // An owner that counts its pods as a success knows better than the sum of them.
-    if (who.finished && !who.failed)
+    if (who.finished && !who.failed && !who.deleted)
         return 0;
     for (const auto &[slot, status] : ends)
         if (status != 0)
             return status;
-    return 0;
+    // Pods that were deleted with their owner did not succeed, though others may have before.
+    return who.deleted ? std::nullopt : std::optional<std::uint32_t>(0);
 }
 
 bool Placing::lives() const {

@@ -122,6 +122,21 @@ START_TEST(a_gang_ends_with_the_last_word_of_each_slot) {
 }
 END_TEST
 
+START_TEST(a_gang_whose_owner_was_deleted_did_not_succeed) {
+    Workload gang = make_gang({make_pod("a"), make_pod("b")});
+    gang.nonce = "one";
+    gang.who.finished = gang.who.deleted = true;
+    kube::Pod killed = ended(bound(make_pod("a"), "one", "0.0"), 143);
+    killed.deleting = true;
+    gang.note_end(killed);
+    ck_assert(!gang.exit_status());
+    gang.note_end(ended(bound(make_pod("b"), "one", "0.1"), 0));  // before the deletion
+    ck_assert(!gang.exit_status());
+    gang.note_end(ended(bound(make_pod("b"), "one", "0.1"), 3));
+    ck_assert_uint_eq(*gang.exit_status(), 3 << 8);
+}
+END_TEST
+
 START_TEST(members_that_go_are_not_counted_on) {
     kube::Pod deleted = make_pod("a"), gated = make_pod("b"), dying = bound(make_pod("c"), "one");
     deleted.deleting = dying.deleting = gated.gated = true;
@@ -136,5 +151,6 @@ int main() {
     return berth::test::run_suite("workload", {of_several_placeholders_the_one_that_pods_are_bound_by_counts,
                                                an_end_before_the_pods_came_is_no_verdict_on_them, a_placeholder_taken_back_does_not_count,
                                                parts_of_a_heterogeneous_job_live_and_die_together,
-                                               a_gang_ends_with_the_last_word_of_each_slot, members_that_go_are_not_counted_on});
+                                               a_gang_ends_with_the_last_word_of_each_slot, a_gang_whose_owner_was_deleted_did_not_succeed,
+                                               members_that_go_are_not_counted_on});
 }

@@ -108,6 +108,7 @@ Result<Membership> as_gang(Membership single, const Object &object, std::string_
     single.size = *checked;
     single.finished = object.finished || object.deleting;
     single.failed = object.failed;
+    single.deleted = object.deleting && !object.finished;
     single.created = object.created;
     return single;
 }
@@ -156,7 +157,8 @@ Result<Membership> as_job_set(Membership single, const Pod &pod, const Object &s
     if (!out)
         return out;
     out->selector = fmt::format("{}={},{}={}", labels::jobset_name, set.name, labels::jobset_attempt, attempt);
-    out->finished = out->finished || set.restarts > whole_number(attempt).value_or(0);
+    if (set.restarts > whole_number(attempt).value_or(0))
+        out->finished = out->failed = true;  // this attempt; the next one is another gang
     return out;
 }
 

@@ -43,6 +43,7 @@ struct Membership {
     bool suspended = false;  // its owner is suspended: nothing is submitted
     bool finished = false;   // its owner is done, or is being deleted: no other pod will come
     bool failed = false;     // and it failed, by its own count
+    bool deleted = false;    // it is being deleted, or gone: how its pods end is no verdict of its
     // How a node finds the members of a gang, with the field spec.schedulerName besides; empty: by the pods' scheduling group.
     std::string selector;
     std::string scheduling_group;

@@ -208,7 +208,7 @@ def test_restarted_jobset_is_a_new_gang(lab):
         wait_all_gone(lab, pods)
         again, second = running_gang(lab, jobset, 2)
         assert second["JobId"] != job["JobId"] and not uids(again) & uids(pods)
-        wait_for(lambda: lab.slurm.job_state(job["JobId"]) in ("FAILED", "CANCELLED"), what="the first gang's job has ended")
+        wait_for(lambda: lab.slurm.job_state(job["JobId"]) in ("FAILED", "CANCELLED"), 10, "the first gang's job has ended")
 
 
 # --- shapes and choices
@@ -294,10 +294,10 @@ def test_gang_that_can_never_fit_is_told_so_at_once(lab):
     gang = create_job(lab, 4, **WHOLE)  # there are three nodes
     pods = wait_pods(lab, gang, 4)
     for pod in pods:
-        message = wait_unschedulable(lab, pod, "Slurm refuses the job")
+        message = wait_unschedulable(lab, pod, "Slurm job", "cannot start as it is")
         wait_for(lambda: warnings(lab, pod), what="the pod gets an event")
         assert ("FailedScheduling", message) in warnings(lab, pod)
-    assert not lab.slurm.jobs()
+    holds_for(lambda: not bound(pods_of(lab, gang)), 1, "nothing is bound")
 
 
 def test_bad_annotation_of_the_job_is_named_and_can_be_mended(lab):

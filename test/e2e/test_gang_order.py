@@ -2,9 +2,10 @@
 
 import os
 
-from gangs import by_slot, create_job, job_object, lws_object, occupy, on_nodes, running_gang, wait_running
+from gangs import (by_slot, create_group, create_job, job_object, join_group, lws_object, occupy, on_nodes, running_gang, uids,
+                   wait_running)
 from standins import Standins, indexed_job
-from witness import asking
+from witness import asking, jobs_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Four nodes of four cores with two threads each; n1 and n2 below one switch, n3 and n4 below another.
@@ -78,6 +79,17 @@ def test_no_node_has_more_pods_than_it_has_places_for(lab):
     by_slot(pods)
     assert all(count <= 8 for count in on_nodes(pods).values()) and len(on_nodes(pods)) >= 2
     assert set(on_nodes(pods)) <= set(lab.slurm.run("scontrol", "show", "hostnames", job["NodeList"]).split())
+
+
+def test_late_member_of_a_group_takes_a_thread_that_is_left(lab):
+    group = create_group(lab, 3)
+    join_group(lab, group, 3, cpu=1)
+    _, job = running_gang(lab, group, 3)
+    assert job["NumCPUs"] == "4", "Slurm hands out whole cores"
+    late, = join_group(lab, group, 1, cpu=1)
+    pods, _ = running_gang(lab, group, 4)
+    assert late["metadata"]["uid"] in uids(pods) and not jobs_of(lab, late)
+    assert sorted(by_slot(pods)) == ["0.0", "0.1", "0.2", "0.3"]
 
 
 def test_odd_numbers_of_threads_leave_nobody_out(lab):
