@@ -127,11 +127,8 @@ void Controller::place(const std::string &uid, const Chain &chain) {
                 interested_.emplace(name, open);
         }
         const WorkloadPtr workload = open;
-        const bool first = workload->members.empty();
         add_member(workload, std::move(pod));
         settle(workload);
-        if (first)
-            settle_earlier_attempts(*workload);
     }
     all_arrived();
 }

@@ -67,10 +67,8 @@ class Controller : public Role {
     void settle(const WorkloadPtr &workload);
     void settle_gang(const WorkloadPtr &workload);
     void settle_late_members(const WorkloadPtr &workload);
-    bool has_later_attempt(const Workload &workload) const;
-    void settle_earlier_attempts(const Workload &workload);
     void split_off(const WorkloadPtr &gang, const std::string &pod_uid);
-    void be_patient(const WorkloadPtr &workload, Event event, std::chrono::milliseconds patience);
+    void be_patient(const WorkloadPtr &workload, std::optional<Event> awaited, std::chrono::milliseconds patience = {});
     void watch_deadline(const WorkloadPtr &workload);
     void complete(const WorkloadPtr &workload);
 

@@ -57,7 +57,7 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
     if (live == 0) {
         const bool succeeded = w.ends.size() >= w.who.size &&
                                std::all_of(w.ends.begin(), w.ends.end(), [](const auto &end) { return end.second == 0; });
-        if (waits || w.state == State::dismissing || w.who.finished || w.who.suspended || succeeded || has_later_attempt(w))
+        if (waits || w.state == State::dismissing || w.who.finished || w.who.suspended || succeeded)
             return post(workload, Event::gang_over);
         return be_patient(workload, Event::gang_over, replacement_patience);
     }
@@ -65,12 +65,11 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
         return;
     if (w.docked() >= w.who.size && w.state != State::docked)
         post(workload, Event::pods_bound);
-    if (w.state == State::docked) {
-        w.patience.reset();
+    if (w.state == State::docked || waits || live >= w.who.size)
+        be_patient(workload, std::nullopt);
+    if (w.state == State::docked)
         return settle_late_members(workload);
-    }
     if (waits) {
-        w.patience.reset();
         if (w.who.suspended)
             return;
         if (unclaimed_.count(w.who.key) != 0)
@@ -82,32 +81,6 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
     }
     if (live < w.who.size)
         be_patient(workload, Event::gang_short, member_patience);
-    else
-        w.patience.reset();
-}
-
-// Each restart of a JobSet is a gang of its own: key "UID/ATTEMPT". Once a later one has pods, none comes to the earlier ones.
-bool Controller::has_later_attempt(const Workload &workload) const {
-    if (workload.who.kind != "JobSet")
-        return false;
-    const auto attempt = [](const Workload &w) { return std::make_pair(w.who.key.size(), std::string_view(w.who.key)); };
-    return std::any_of(open_.begin(), open_.end(), [&](const auto &entry) {
-        const Workload &other = *entry.second;
-        return other.who.owner_uid == workload.who.owner_uid && !other.members.empty() && attempt(other) > attempt(workload);
-    });
-}
-
-void Controller::settle_earlier_attempts(const Workload &workload) {
-    if (workload.who.kind != "JobSet")
-        return;
-    std::vector<WorkloadPtr> earlier;
-    for (const auto &[key, other] : open_)
-        if (other->who.owner_uid == workload.who.owner_uid && has_later_attempt(*other))
-            earlier.push_back(other);
-    for (const WorkloadPtr &each : earlier) {
-        settle(each);
-        forget_if_empty(each);
-    }
 }
 
 // Pods beyond what the gang must have. The gang's nodes bind them where a slot is free; the others get a placeholder of their own.
@@ -167,15 +140,20 @@ void Controller::split_off(const WorkloadPtr &gang, const std::string &pod_uid) 
     settle(single);
 }
 
-void Controller::be_patient(const WorkloadPtr &workload, Event event, milliseconds patience) {
-    if (workload->patience && workload->patient_for == event)
+// Posts the event unless the workload's state of affairs changes before the patience is over; nothing: it has changed.
+void Controller::be_patient(const WorkloadPtr &workload, std::optional<Event> awaited, milliseconds patience) {
+    if (workload->patient_for == awaited)
         return;
-    workload->patient_for = event;
-    workload->patience = loop_.after(patience, [this, weak = std::weak_ptr<Workload>(workload), event] {
+    workload->patient_for = awaited;
+    workload->patience.reset();
+    if (!awaited)
+        return;
+    workload->patience = loop_.after(patience, [this, weak = std::weak_ptr<Workload>(workload), event = *awaited] {
         const WorkloadPtr still = weak.lock();
         if (!still)
             return;
         still->patience.reset();
+        still->patient_for.reset();
         log::info("{} has {} of {} pods: {}", still->title(), still->count(&Member::live), still->who.size, name(event));
         post(still, event);
         forget_if_empty(still);
