@@ -35,7 +35,8 @@ def client_path(lab):
 def request(*parts):
     # Each part's ticket tells its size, so that the tests can tell them apart.
     tickets = [json.dumps({"berth": 1, "cluster": "elsewhere", "ns": "default", "kind": "Job", "name": "ring", "uid": GANG, "nonce": NONCE,
-                           "user": ALICE, "group": ALICE, "size": part.get("tasks", 1), "cpus": 1, "memory": 16}, separators=(",", ":"))
+                           "user": ALICE, "group": ALICE, "size": part.get("tasks", 1), "cpus": 1, "memory": 16,
+                           "selector": "job-name=ring"}, separators=(",", ":"))
                for part in parts]
     return json.dumps({"port": 0, "parts": [{"ticket": ticket, **PLAIN, **part} for ticket, part in zip(tickets, parts)]})
 
