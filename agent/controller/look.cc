@@ -216,24 +216,23 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
         settle(workload);
 }
 
-// A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog:
-// then nobody on the node hears of the job. Once for a pod such a job is given up for one with a fresh id. An agent that is
-// merely away looks the same, and a pod that is bound in that very moment is lost: so only after slurmctld was seen to restart, only
-// after a patience that counts from when the API could last not be reached, and only if the API itself says that nothing is bound.
+// A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog; and
+// one that reads its configuration anew may lose its call for the prolog. Then nobody on the node hears of the job. Once for a workload
+// such a job is given up for another. An agent that is merely away looks the same, and a pod that is bound in that very moment is lost:
+// so only after a patience that counts from when the API could last not be reached, longer where slurmctld was not seen to restart, and
+// only if the API itself says that nothing is bound. A pod that waits for its volumes is left alone: they are made for this node.
 void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
-    if (workload->state != State::berthed || workload->replaced || !slurmctld_changed_)
+    if (workload->state != State::berthed || workload->replaced || workload->members.empty() || workload->docked() != 0 ||
+        !workload->only().pod.claims.empty())
         return;
     const auto now = loop_.now();
-    if (workload->docked() != 0)
-        return;
     if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable())
         workload->unbound_since = now;
-    const bool may_be_reused = workload->seen->start_time >= boot_time_ && now - *slurmctld_changed_ < ids_are_reused_for;
-    if (!may_be_reused || now - workload->unbound_since < 2 * config_.controller.reconcile)
+    const bool may_be_reused =
+        slurmctld_changed_ && workload->seen->start_time >= boot_time_ && now - *slurmctld_changed_ < ids_are_reused_for;
+    if (now - workload->unbound_since < (may_be_reused ? 2 : 8) * config_.controller.reconcile)
         return;
     workload->replaced = true;
-    if (workload->members.empty())
-        return;
     const kube::PodRef ref = workload->only().ref();
     api_->get_pod(ref, [this, workload, ref](const kube::Response &, const std::optional<kube::Pod> &pod) {
         if (workload->state != State::berthed)
@@ -243,7 +242,7 @@ void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
             workload->unbound_since = {};
             return;
         }
-        log::warning("job {} of {} runs, but nothing is bound: its id may be a lost job's; it is replaced", workload->job,
+        log::warning("job {} of {} runs, but nothing is bound: its node may not have heard of it; it is replaced", workload->job,
                      workload->title());
         post(workload, Event::job_unnoticed);
     });

@@ -16,8 +16,9 @@ namespace {
 // Waiting longer than slurmctld may be busy beats submitting twice: a reply that finds no reader costs the job.
 constexpr std::uint16_t least_message_timeout = 100;
 
-// slurmctld's own refusals have numbers from 2000 on; below are failures to talk to it.
-bool refused_by_slurmctld(int error) { return error >= 2000 && error < 10000; }
+// slurmctld's own refusals have numbers from 2000 on. Below, and among them from 5000 (sockets) and 6000 (credentials), are failures to
+// talk to it, after which nobody knows what it has done.
+bool refused_by_slurmctld(int error) { return error >= 2000 && error < 10000 && (error < 5000 || error >= 7000); }
 
 }  // namespace
 
