@@ -226,7 +226,8 @@ void Controller::on_node(kube::Node &&node, bool removed) {
     const auto same_taint = [](const kube::Taint &a, const kube::Taint &b) {
         return a.key == b.key && a.value == b.value && a.effect == b.effect;
     };
-    if (removed || known.name.empty() || known.labels != node.labels ||
+    if (removed || known.name.empty() || known.labels != node.labels || known.cpu_milli != node.cpu_milli ||
+        known.memory_bytes != node.memory_bytes ||
         !std::equal(known.taints.begin(), known.taints.end(), node.taints.begin(), node.taints.end(), same_taint))
         site_nodes_stale_ = true;  // a heartbeat is no news
     if (removed)
@@ -255,6 +256,8 @@ std::span<const SiteNode> Controller::site_nodes() {
                 node.labels = found->second->labels;
                 node.taints = found->second->taints;
                 node.unschedulable = found->second->unschedulable;
+                node.cpu_milli = found->second->cpu_milli;
+                node.memory_bytes = found->second->memory_bytes;
             }
             site_nodes_.push_back(std::move(node));
         }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestJobName = 320;  // namespace and pod name fit
 constexpr std::size_t kLongestComment = 1024;
+constexpr std::uint64_t kMebibyte = 1 << 20;
 
 std::string own_words(std::string_view key, std::string_view value) { return annotation_words(kOwnPrefix, key, value); }
 
@@ -173,9 +174,28 @@ class Translation {
         if (wishes_.min_nodes && wishes_.max_nodes && *wishes_.max_nodes < *wishes_.min_nodes)
             return Error{fmt::format("{} is below min-nodes; accepted is {} or more", words("max-nodes", *wishes_.max_nodes),
                                      *wishes_.min_nodes)};
-        out_.min_nodes = wishes_.min_nodes.value_or(1);
         out_.max_nodes = wishes_.max_nodes.value_or(out_.max_nodes);
+        out_.min_nodes = wishes_.min_nodes.value_or(out_.max_nodes == 0 ? fewest_nodes() : std::min(fewest_nodes(), out_.max_nodes));
         return {};
+    }
+
+    // So many nodes the pods need however they are placed. Told only that one may be enough, Slurm begins with the first free node and
+    // looks for the best switch too late.
+    std::uint32_t fewest_nodes() const {
+        std::uint64_t most = 0;  // pods on one node
+        for (const SiteNode &node : whole_.site.nodes) {
+            if (node.cpu_milli <= 0 || node.memory_bytes <= 0)
+                continue;
+            const std::uint64_t by_cpu = static_cast<std::uint64_t>(node.cpu_milli) / 1000 / std::max<std::uint64_t>(out_.cpus_per_task, 1);
+            const std::uint64_t by_memory =
+                static_cast<std::uint64_t>(node.memory_bytes) / kMebibyte / std::max<std::uint64_t>(out_.memory_mib, 1);
+            most = std::max(most, std::min(by_cpu, by_memory));
+        }
+        if (out_.tasks_per_node != 0)
+            most = std::min<std::uint64_t>(most, out_.tasks_per_node);
+        if (most == 0 || most >= out_.tasks)
+            return 1;
+        return static_cast<std::uint32_t>((out_.tasks + most - 1) / most);
     }
 
     Result<void> set_times() {

@@ -51,6 +51,7 @@ struct SiteNode {
     std::vector<kube::Taint> taints;
     bool unschedulable = false;
     std::string kube_name;
+    std::int64_t cpu_milli = 0, memory_bytes = 0;  // allocatable; 0: not known
 };
 
 struct Identity {

@@ -258,6 +258,23 @@ START_TEST(what_is_ignored_is_noted) {
 }
 END_TEST
 
+// By default a pod asks for one CPU and 512 MiB.
+START_TEST(a_gang_says_how_many_nodes_it_needs_at_least) {
+    std::vector<SiteNode> nodes = make_nodes();
+    const std::vector<Row> five(5);
+    ck_assert_uint_eq(translate(five, nodes)->front().placeholder.min_nodes, 1);  // sizes are not known
+    for (SiteNode &n : nodes) {
+        n.cpu_milli = 2500;
+        n.memory_bytes = 64LL << 30;
+    }
+    ck_assert_uint_eq(translate(five, nodes)->front().placeholder.min_nodes, 3);
+    nodes[3].cpu_milli = 8000;
+    ck_assert_uint_eq(translate(five, nodes)->front().placeholder.min_nodes, 1);
+    nodes[3].memory_bytes = 2LL << 30;
+    ck_assert_uint_eq(translate(five, nodes)->front().placeholder.min_nodes, 2);
+}
+END_TEST
+
 START_TEST(a_node_can_check_the_choice_again) {
     kube::Pod pod;
     const Config config = make_config();
@@ -275,5 +292,5 @@ int main() {
         "placement", {node_selectors_and_affinities_leave_nodes_out, taints_leave_nodes_out_unless_tolerated,
                       a_workload_that_can_never_fit_says_so_at_once, pods_of_one_size_are_placed_alike,
                       without_known_nodes_only_those_named_are_left_out, preferred_affinity_becomes_prefer_where_slurm_has_the_feature,
-                      what_is_ignored_is_noted, a_node_can_check_the_choice_again});
+                      what_is_ignored_is_noted, a_gang_says_how_many_nodes_it_needs_at_least, a_node_can_check_the_choice_again});
 }

@@ -177,25 +177,21 @@ class Standins(threading.Thread):
 
 
 @contextlib.contextmanager
-def no_job_controller(lab):
-    """Real Jobs get no pods while this lasts."""
+def indexed_job(lab, job):
+    """The Job and its pods as an Indexed Job's controller makes them. The real one stands still while the block lasts, for it would
+    make others."""
+    key = "batch.kubernetes.io/job-completion-index"
     lab.daemon("pause", "kube-controller-manager")
     try:
-        yield
-    finally:
-        lab.daemon("resume", "kube-controller-manager")
-
-
-def indexed_job(lab, job):
-    """Creates the Job and its pods as an Indexed Job's controller does; the real controller then finds all of them there."""
-    with no_job_controller(lab):
         job = lab.create_owner(job)
         meta = job["metadata"]
         for index in range(job["spec"]["parallelism"]):
-            key = "batch.kubernetes.io/job-completion-index"
             pod = merged(job["spec"]["template"], meta["namespace"],
                          {"controller-uid": meta["uid"], "job-name": meta["name"], key: str(index)}, {key: str(index)})
             pod.update(apiVersion="v1", kind="Pod")
             pod["metadata"].update(name=f"{meta['name']}-{index}-{uuid.uuid4().hex[:5]}", ownerReferences=owned_by(job, "batch/v1"))
             lab.create(pod)
-    return job
+        yield job
+        lab.delete_owner(job)
+    finally:
+        lab.daemon("resume", "kube-controller-manager")

@@ -64,7 +64,8 @@ def test_scancel_takes_all_pods_of_a_gang(lab):
     lab.slurm.scancel(job["JobId"], user="lab_alice")
     wait_all_gone(lab, pods)
     wait_free(lab)
-    assert lab.slurm.job_state(job["JobId"]) == "CANCELLED" and len(jobs_of_owner(lab, group)) == 1
+    wait_state(lab, job["JobId"], "CANCELLED")
+    assert len(jobs_of_owner(lab, group)) == 1
 
 
 def test_scancel_of_a_waiting_gang_takes_all_its_pods(lab):
@@ -95,7 +96,7 @@ def test_node_that_goes_down_takes_the_whole_gang(lab):
     lab.slurm.update("NodeName=n2", "State=DOWN", "Reason=test")
     try:
         wait_all_gone(lab, pods)
-        assert lab.slurm.job_state(job["JobId"]) == "NODE_FAIL"
+        wait_state(lab, job["JobId"], "NODE_FAIL")
     finally:
         lab.slurm.resume("n2")
     wait_free(lab)
@@ -230,7 +231,8 @@ def test_leader_of_another_shape_starts_with_its_workers(lab):
         lab.delete_owner(lws)
         wait_all_gone(lab, pods)
         wait_free(lab)
-        assert {lab.slurm.job_state(job["JobId"]) for job in parts} == {"CANCELLED"}
+        for part in parts:
+            wait_state(lab, part["JobId"], "CANCELLED")
 
 
 def test_scancel_of_one_part_takes_the_whole_heterogeneous_gang(lab):

@@ -30,16 +30,16 @@ def index_of(pod):
 
 def test_ranks_of_an_indexed_job_follow_slurms_node_order(lab):
     order = slurms_order(lab)
-    gang = indexed_job(lab, job_object(lab, 4, cpu=8))
-    pods, _ = running_gang(lab, gang, 4)
+    with indexed_job(lab, job_object(lab, 4, cpu=8)) as gang:
+        pods, _ = running_gang(lab, gang, 4)
     by_rank = [pod["spec"]["nodeName"] for pod in sorted(pods, key=index_of)]
     assert by_rank == order
     assert [pod["metadata"]["annotations"]["berth.dev/slot"] for pod in sorted(pods, key=index_of)] == ["0.0", "0.1", "0.2", "0.3"]
 
 
 def test_neighbouring_ranks_share_nodes_and_switches(lab):
-    gang = indexed_job(lab, job_object(lab, 16, cpu=2))
-    pods, _ = running_gang(lab, gang, 16)
+    with indexed_job(lab, job_object(lab, 16, cpu=2)) as gang:
+        pods, _ = running_gang(lab, gang, 16)
     nodes = [pod["spec"]["nodeName"] for pod in sorted(pods, key=index_of)]
     assert sum(a != b for a, b in zip(nodes, nodes[1:])) == 3, nodes
     assert sum(switch_of(a) != switch_of(b) for a, b in zip(nodes, nodes[1:])) == 1, nodes
