@@ -94,6 +94,7 @@ class Controller : public Role {
     void reconcile();
 
     // report.cc: what people are told
+    void tell_group(const Workload &workload, const std::string &reason, const std::string &message);
     void tell_waiting(const WorkloadPtr &workload);
     void tell_gathering(const WorkloadPtr &workload);
     void tell_refused(const WorkloadPtr &workload);

@@ -21,6 +21,10 @@ bool has_phases(const kube::Object &object) { return object.is(kube::x_schedulin
 
 bool is_group(const kube::Object &object) { return object.kind == "PodGroup"; }
 
+bool same_words(const kube::Condition &a, const kube::Condition &b) {
+    return a.status == b.status && a.reason == b.reason && a.message == b.message;
+}
+
 }  // namespace
 
 std::string phase_of(const GroupView &v, const std::string &before) {
@@ -79,6 +83,7 @@ void PodGroups::on_state(const std::string &group_uid, State state) {
     Group &group = found->second;
     const bool submitted = state == State::submitting || state == State::unsure || state == State::queued || state == State::berthed ||
                            state == State::docked;
+    group.docked = state == State::docked;
     if (group.submitted != submitted) {
         group.submitted = submitted;
         write_soon(group_uid);
@@ -169,15 +174,43 @@ void PodGroups::tell_condition(const std::string &group_uid, bool scheduled, con
     if (found == groups_.end() || !found->second.object || has_phases(*found->second.object))
         return;
     Group &group = found->second;
-    const std::string words = reason + "\n" + message;
-    if (group.condition == words || group.object->condition_message == message)
+    if (!group.wanted) {
+        group.wanted = group.told = kube::Condition{"", group.object->condition_status, group.object->condition_reason,
+                                                    group.object->condition_message};
+    }
+    const bool was_true = group.docked || (kube::scheduled_for_good(group.object->api_version) && group.wanted->status == "True");
+    if (!scheduled && was_true)
         return;
-    group.condition = words;
-    const kube::Condition condition{"", scheduled ? "True" : "False", reason, message};
-    api_.set_group_condition(*group.object, condition, [this, group_uid](const kube::Response &response) {
-        const auto still = groups_.find(group_uid);
-        if (still != groups_.end() && !response.ok() && response.status != 404 && response.status != 409)
-            still->second.condition.clear();  // said again with the next change
+    group.wanted = kube::Condition{"", scheduled ? "True" : "False", reason, message};
+    write_condition(group_uid);
+}
+
+// One write at a time, or an older one might arrive last.
+void PodGroups::write_condition(const std::string &uid) {
+    const auto found = groups_.find(uid);
+    if (found == groups_.end() || !found->second.wanted || found->second.object->deleting)
+        return;
+    Group &group = found->second;
+    if (group.telling || same_words(*group.wanted, *group.told))
+        return;
+    group.telling = true;
+    group.telling_again.reset();
+    kube::Object before = *group.object;  // the watch may lag behind what was written last
+    before.condition_status = group.told->status;
+    api_.set_group_condition(before, *group.wanted, [this, uid, written = *group.wanted](const kube::Response &response) {
+        const auto still = groups_.find(uid);
+        if (still == groups_.end() || !still->second.wanted)
+            return;  // it was removed meanwhile
+        Group &now = still->second;
+        now.telling = false;
+        if (response.ok()) {
+            now.told = written;
+            return write_condition(uid);
+        }
+        if (response.status == 404 || response.status == 409)
+            return;  // it is gone, or another one of its name is there
+        log::warning("writing the condition of PodGroup {}: {}; trying again", now.object->full_name(), response.error);
+        now.telling_again = loop_.after(try_again, [this, uid] { write_condition(uid); });
     });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "agent/controller/workload.h"
@@ -44,7 +45,8 @@ class PodGroups {
     void on_pod_removed(const std::string &group_uid, const std::string &pod_uid);
     // The state of the group's gang.
     void on_state(const std::string &group_uid, State state);
-    // The group's own condition, where its API has one.
+    // The group's own condition, where its API has one. While the gang is docked it stays True whatever happens to others of the group,
+    // and by the newer APIs it does so for ever.
     void tell_condition(const std::string &group_uid, bool scheduled, const std::string &reason, const std::string &message);
     void post_event(const std::string &group_uid, const kube::Event &event);
     // When the group began to be scheduled, by its status; 0: not yet.
@@ -61,12 +63,16 @@ class PodGroups {
         ObjectPtr object;                      // null while only its pods are known
         std::map<std::string, PodState> pods;  // by uid
         bool submitted = false;
-        std::string condition;                 // the last one written
+        bool docked = false;
+        std::optional<kube::Condition> wanted, told;  // its condition, as it is to be and as it was written last; with an object
+        bool telling = false;
+        SourcePtr telling_again;
         bool writing = false;
         SourcePtr timer;
     };
     void write_soon(const std::string &uid);
     void write(const std::string &uid);
+    void write_condition(const std::string &uid);
     kube::Object::GroupStatus status_of(const Group &group) const;
 
     Loop &loop_;

@@ -38,6 +38,12 @@ void Controller::write_condition(const WorkloadPtr &workload, Member &member, co
                         });
 }
 
+// A pod that has a job of its own besides the gang, or in a group that is no gang, says nothing about the group.
+void Controller::tell_group(const Workload &workload, const std::string &reason, const std::string &message) {
+    if (workload.gang() || !workload.obstacle.empty())
+        groups_->tell_condition(workload.group, false, reason, message);
+}
+
 void Controller::tell_waiting(const WorkloadPtr &workload) {
     if (workload->state != State::queued || !workload->seen)
         return;
@@ -62,7 +68,7 @@ void Controller::tell_waiting(const WorkloadPtr &workload) {
             write_condition(workload, member, "Unschedulable", message);
         }
     }
-    groups_->tell_condition(workload->group, false, "Unschedulable", message);
+    tell_group(*workload, "Unschedulable", message);
 }
 
 // A gang that waits for its own pods. Most are complete before anybody could read it.
@@ -81,7 +87,7 @@ void Controller::tell_gathering(const WorkloadPtr &workload) {
         for (auto &[uid, member] : still->members)
             if (member.ready())
                 write_condition(still, member, "WaitingForGang", message);
-        groups_->tell_condition(still->group, false, "WaitingForGang", message);
+        tell_group(*still, "WaitingForGang", message);
     });
 }
 
@@ -96,7 +102,7 @@ void Controller::tell_refused(const WorkloadPtr &workload) {
         }
         write_condition(workload, member, "Unschedulable", workload->problem);
     }
-    groups_->tell_condition(workload->group, false, "Unschedulable", workload->problem);
+    tell_group(*workload, "Unschedulable", workload->problem);
     retry_later(workload);  // a partition may open, an account may come, an owner may be mended
 }
 

@@ -12,7 +12,7 @@ namespace {
 bool ended(const slurm::Job &job) { return job.state == slurm::JobState::ended || job.completing; }
 
 // Whether a verdict on this placing is one on the workload. A gang's key outlives its placeholders: pods that came after the end of one
-// belong to the next.
+// belong to the next. Both times are whole seconds: within one, the pods are taken for new, for they may be nobody's to make again.
 bool concerns(const Workload &workload, const Placing &placing) {
     const slurm::Job &job = placing.first();
     if (job.ticket.over)
@@ -21,7 +21,7 @@ bool concerns(const Workload &workload, const Placing &placing) {
         return true;
     return std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
         const kube::Pod &pod = entry.second.pod;
-        return pod.annotation(keys::nonce) == job.ticket.nonce || (!entry.second.bound() && pod.created <= job.end_time);
+        return pod.annotation(keys::nonce) == job.ticket.nonce || (!entry.second.bound() && pod.created < job.end_time);
     });
 }
 

@@ -73,6 +73,8 @@ END_TEST
 START_TEST(an_end_before_the_pods_came_is_no_verdict_on_them) {
     const Workload replaced = make_gang({make_pod("a", 300), make_pod("b", 300)});
     ck_assert_uint_eq(chosen(replaced, {make_job(1, JobState::ended, "one", 200)}), 0);
+    const Workload same_second = make_gang({make_pod("a", 200), make_pod("b", 200)});
+    ck_assert_uint_eq(chosen(same_second, {make_job(1, JobState::ended, "one", 200)}), 0);
     const Workload meant = make_gang({make_pod("a", 100), make_pod("b", 300)});
     ck_assert_uint_eq(chosen(meant, {make_job(1, JobState::ended, "one", 200)}), 1);
     // A single pod's placeholder has the pod's own uid: its end always concerns it.

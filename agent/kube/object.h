@@ -77,6 +77,7 @@ inline constexpr std::string_view scheduling_group = "scheduling.k8s.io";      /
 // The condition by which a PodGroup of scheduling.k8s.io says that it was scheduled. It was renamed after v1alpha2; since then it
 // never goes back from True.
 std::string_view scheduled_condition(std::string_view api_version);
+bool scheduled_for_good(std::string_view api_version);  // whether it is one that never goes back
 
 // Claim: a PersistentVolumeClaim, as far as its pod's place depends on it.
 struct Claim {

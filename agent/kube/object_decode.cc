@@ -133,6 +133,8 @@ std::string_view scheduled_condition(std::string_view api_version) {
     return api_version.ends_with("/v1alpha2") ? "PodGroupScheduled" : "PodGroupInitiallyScheduled";
 }
 
+bool scheduled_for_good(std::string_view api_version) { return scheduled_condition(api_version) == "PodGroupInitiallyScheduled"; }
+
 Result<void> read(Json from, Object &object) {
     Json metadata, spec;
     if (from["metadata"].get(metadata) != SUCCESS)
