@@ -100,6 +100,7 @@ std::string to_json(const Ticket &t) {
     put_number("gang", t.gang, 1);
     put_text("selector", t.selector);
     put_text("scheduling_group", t.scheduling_group);
+    put_text("tenant", t.tenant);
     put_number("per_node", t.per_node, 0);
     put("over", t.over, json_true());
     if (!written)
@@ -158,6 +159,7 @@ std::optional<Ticket> parse_ticket(std::string_view json, std::string &why) {
     need(read_optional(object.get(), "scheduling_group", t.scheduling_group), "scheduling_group");
     // Without either, every pod of the namespace would be a member.
     need(t.single() || !t.selector.empty() || !t.scheduling_group.empty(), "selector");
+    need(read_optional(object.get(), "tenant", t.tenant), "tenant");
     need(read_optional(object.get(), "per_node", t.per_node), "per_node");
     need(read_optional(object.get(), "over", t.over), "over");
     if (bad != nullptr) {

@@ -36,6 +36,7 @@ struct Ticket {
     std::uint32_t gang = 1;       // pods of all parts: nothing is bound before so many are there
     std::string selector;         // labels by which nodes find the members ("job-name=ring"); empty: by scheduling_group
     std::string scheduling_group; // the members' spec.schedulingGroup.podGroupName, when they have no labels in common
+    std::string tenant;           // tenant_name() of the site's entry: pods of another one are no members, whatever their labels say
     std::uint32_t per_node = 0;   // at most so many pods of the part on one node, 0: no bound
 
     // The bridge took the placeholder back itself: its end is no verdict on the pods.

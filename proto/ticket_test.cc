@@ -39,6 +39,7 @@ Ticket gang_sample() {
     t.gang = 8;
     t.size = 7;
     t.selector = "leaderworkerset.sigs.k8s.io/name=serve,leaderworkerset.sigs.k8s.io/group-index=0";
+    t.tenant = "alice:staff";
     t.per_node = 2;
     return t;
 }
@@ -47,7 +48,7 @@ const std::string gang_json =
     R"({"berth":1,"cluster":"green","ns":"team-a","kind":"LeaderWorkerSet","name":"serve-0","uid":"5b2f-11/0",)"
     R"("nonce":"0123456789abcdef","user":1001,"group":2002,"size":7,"cpus":4,"memory":2048,)"
     R"("gres":"gpu:a100:2,shard:4","part":1,"parts":2,"shape":"2c 4096m gpu:a100:2","gang":8,)"
-    R"("selector":"leaderworkerset.sigs.k8s.io/name=serve,leaderworkerset.sigs.k8s.io/group-index=0","per_node":2})";
+    R"("selector":"leaderworkerset.sigs.k8s.io/name=serve,leaderworkerset.sigs.k8s.io/group-index=0","tenant":"alice:staff","per_node":2})";
 
 // The sample with one member's text replaced, or taken out.
 std::string with(const std::string &member, const std::string &text) {

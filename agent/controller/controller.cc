@@ -194,6 +194,7 @@ void Controller::submit(const WorkloadPtr &workload) {
     if (w.gang()) {
         ticket.selector = w.who.selector;
         ticket.scheduling_group = w.who.scheduling_group;
+        ticket.tenant = tenant_name(config_, *pods.front());
     }
     std::vector<Placeholder> parts;
     std::vector<Ticket> tickets;

@@ -98,12 +98,19 @@ void Controller::settle_late_members(const WorkloadPtr &workload) {
         return look_soon(milliseconds(0));
     std::size_t slots = w.who.size;
     // Whole nodes, and cores that are not halved, leave room for more pods of the same shape.
-    if (w.seen && w.parts == 1 && w.seen->ticket.cpus > 0 && w.seen->node_count > 0)
+    if (w.parts == 1 && w.seen->ticket.cpus > 0 && w.seen->node_count > 0)
         slots = std::max<std::size_t>(slots, w.seen->cpus / w.seen->node_count / w.seen->ticket.cpus * w.seen->node_count);
     const std::size_t free = slots > docked_live ? slots - docked_live : 0;
     std::vector<std::string> extra;
-    for (std::size_t i = std::min(free, ready.size()); i < ready.size(); ++i)
-        extra.push_back(ready[i]->uid);
+    std::size_t seated = 0;
+    for (const kube::Pod *pod : ready) {
+        // The gang's place is its tenant's: a pod of another one only carries the same label.
+        const bool stranger = !w.seen->ticket.tenant.empty() && tenant_name(config_, *pod) != w.seen->ticket.tenant;
+        if (stranger || seated == free)
+            extra.push_back(pod->uid);
+        else
+            ++seated;
+    }
     for (const std::string &uid : extra)
         split_off(workload, uid);
     // The sum above may promise room that no node has.

@@ -22,7 +22,8 @@ std::string Gang::query(const std::string &scheduler_name) const {
 
 void Gang::saw(kube::Pod &&pod, const std::string &scheduler_name, const Config &config) {
     const bool ours = pod.ns == ticket.ns && pod.scheduler_name == scheduler_name &&
-                      (!ticket.selector.empty() || pod.scheduling_group == ticket.scheduling_group);
+                      (!ticket.selector.empty() || pod.scheduling_group == ticket.scheduling_group) &&
+                      (ticket.tenant.empty() || tenant_name(config, pod) == ticket.tenant);
     if (!ours) {
         members.erase(pod.uid);
         return;

@@ -183,6 +183,10 @@ START_TEST(strangers_are_no_members) {
     p.scheduling_group = "ring";
     see(g, p);
     ck_assert_text(seats(g), "d:0");
+    // A label does not make a pod of somebody else's service account a member.
+    g.ticket.tenant = "alice";
+    see(g, p);
+    ck_assert(g.members.empty());
 }
 END_TEST
 

@@ -110,5 +110,7 @@ std::string gres_text(const std::vector<std::pair<std::string, std::uint64_t>> &
 
 // The tenant entry for a pod, nullptr when there is none.
 const TenantConfig *find_tenant(const Config &config, std::string_view ns, std::string_view service_account);
+// "alice", "alice:staff": who a pod is in Slurm, by its namespace and service account; "" for nobody.
+std::string tenant_name(const Config &config, const kube::Pod &pod);
 
 }  // namespace berth

@@ -95,6 +95,13 @@ const TenantConfig *find_tenant(const Config &config, std::string_view ns, std::
     return nullptr;
 }
 
+std::string tenant_name(const Config &config, const kube::Pod &pod) {
+    const TenantConfig *tenant = find_tenant(config, pod.ns, pod.service_account);
+    if (tenant == nullptr)
+        return {};
+    return tenant->group.empty() ? tenant->user : tenant->user + ":" + tenant->group;
+}
+
 Result<const TenantConfig *> tenant_of(const kube::Pod &pod, const Config &config) {
     if (const TenantConfig *tenant = find_tenant(config, pod.ns, pod.service_account))
         return tenant;
