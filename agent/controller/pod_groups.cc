@@ -73,7 +73,10 @@ void PodGroups::on_pod_removed(const std::string &group_uid, const std::string &
     if (found == groups_.end())
         return;
     found->second.pods.erase(pod_uid);
-    write_soon(group_uid);
+    if (found->second.pods.empty() && !found->second.object)
+        groups_.erase(found);
+    else
+        write_soon(group_uid);
 }
 
 void PodGroups::on_state(const std::string &group_uid, State state) {
