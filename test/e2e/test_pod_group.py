@@ -112,6 +112,26 @@ def test_late_members_all_run(lab):
     assert lab.slurm.job_state(job["JobId"]) == "RUNNING"
 
 
+def test_label_does_not_open_another_tenants_place(lab):
+    lab.kube.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "bob"}})
+    try:
+        group = create_group(lab, 2)
+        alices = join_group(lab, group, 2)
+        running_gang(lab, group, 2)
+        lab.delete(alices[0])  # its slot is free
+        wait_all_gone(lab, alices[:1])
+        bobs = lab.pod()
+        bobs["metadata"]["labels"] = {GROUP: group["metadata"]["name"]}
+        bobs["spec"]["serviceAccountName"] = "bob"
+        bobs = lab.create(bobs)
+        lab.wait_phase(bobs, "Running")
+        job, = jobs_of(lab, bobs)
+        assert job["UserId"].startswith("lab_bob("), job
+        assert lab.job_id(bobs) == int(job["JobId"])
+    finally:
+        lab.kube.delete("/api/v1/namespaces/default/serviceaccounts/bob")
+
+
 def test_all_members_of_a_group_that_is_larger_than_its_minimum_run(lab):
     group = create_group(lab, 3)
     job = create_job(lab, 8, gang=False, labels={GROUP: group["metadata"]["name"]}, run_for="3s")
