@@ -69,6 +69,8 @@ void Controller::on_pod(kube::Pod &&pod) {
         return settle(workload);
     }
     const std::string uid = pod.uid;
+    if (pod.terminal() && ended_.count(uid) != 0)
+        return;
     if (const auto arriving = arriving_.find(uid); arriving != arriving_.end()) {
         arriving->second = std::move(pod);
         return;
@@ -84,8 +86,15 @@ void Controller::on_pod(kube::Pod &&pod) {
 }
 
 void Controller::on_pod_removed(const kube::Pod &pod) {
-    if (arriving_.erase(pod.uid) != 0)
+    if (arriving_.erase(pod.uid) != 0) {
+        owners_->forget(pod);
         return all_arrived();
+    }
+    if (const auto ended = ended_.extract(pod.uid); !ended.empty()) {
+        if (!ended.mapped().empty())
+            groups_->on_pod_removed(ended.mapped(), pod.uid);
+        return;
+    }
     const auto found = by_pod_.find(pod.uid);
     if (found == by_pod_.end())
         return;
@@ -124,7 +133,7 @@ void Controller::place(const std::string &uid, const Chain &chain) {
         } else {
             open = std::move(fresh);
             for (const std::string &name : open->interests)
-                interested_.emplace(name, open);
+                interested_[name].insert(open);
         }
         const WorkloadPtr workload = open;
         add_member(workload, std::move(pod));
@@ -165,7 +174,7 @@ void Controller::read_owners(Workload &workload, const kube::Pod &pod, const Cha
 
 // Owners may have changed what is asked for. A pod that now belongs to another group goes there while nothing is submitted for it.
 void Controller::reconsider(const WorkloadPtr &workload, const std::function<void()> &then) {
-    if (workload->members.empty() || !open_.count(workload->who.key) || open_[workload->who.key] != workload)
+    if (workload->late || workload->members.empty() || !open_.count(workload->who.key) || open_[workload->who.key] != workload)
         return then();
     const kube::Pod pod = workload->members.begin()->second.pod;
     owners_->resolve(pod, [this, workload, pod, then](const Chain &chain) {
@@ -200,13 +209,13 @@ void Controller::on_owner(const ObjectPtr &object, bool removed) {
     if (!news)
         return;
     std::vector<WorkloadPtr> touched;
-    for (const std::string &name : {object->uid, missing_name(object->kind, object->full_name())}) {
-        const auto [from, to] = interested_.equal_range(name);
-        for (auto at = from; at != to; ++at)
-            touched.push_back(at->second);
-    }
+    for (const std::string &name : {object->uid, missing_name(object->kind, object->full_name())})
+        if (const auto found = interested_.find(name); found != interested_.end())
+            touched.insert(touched.end(), found->second.begin(), found->second.end());
     for (const WorkloadPtr &workload : touched) {
-        if (removed && workload->gang() && workload->who.owner_uid == object->uid) {
+        // The pods of a PodGroup outlive it, and may find another one of its name; those of other owners go with them.
+        const bool gathers = object->kind == "PodGroup" && (workload->state == State::idle || workload->state == State::refused);
+        if (removed && workload->gang() && workload->who.owner_uid == object->uid && !gathers) {
             workload->who.deleted = workload->who.deleted || !workload->who.finished;
             workload->who.finished = true;
             settle(workload);
@@ -272,12 +281,9 @@ void Controller::close(const WorkloadPtr &workload) {
     open_.erase(open);
     closed_.insert(workload);
     for (const std::string &name : workload->interests) {
-        const auto [from, to] = interested_.equal_range(name);
-        for (auto at = from; at != to; ++at)
-            if (at->second == workload) {
-                interested_.erase(at);
-                break;
-            }
+        const auto found = interested_.find(name);
+        if (found != interested_.end() && found->second.erase(workload) != 0 && found->second.empty())
+            interested_.erase(found);
     }
 }
 
@@ -286,6 +292,18 @@ void Controller::forget_if_empty(const WorkloadPtr &workload) {
         close(workload);
     if (workload->members.empty())
         closed_.erase(workload);
+}
+
+void Controller::hand_on(const WorkloadPtr &workload) {
+    std::vector<kube::Pod> waiting;
+    for (const kube::Pod *pod : workload->ranked(&Member::ready))
+        waiting.push_back(*pod);
+    for (const kube::Pod &pod : waiting) {
+        workload->members.erase(pod.uid);
+        by_pod_.erase(pod.uid);
+    }
+    for (kube::Pod &pod : waiting)
+        on_pod(std::move(pod));
 }
 
 // The first look waits for everybody: a pod whose owners are not read yet may have its placeholder already.

@@ -95,7 +95,7 @@ void Controller::post(const WorkloadPtr &workload, Event event) {
     if (next.next != workload->state)
         log::debug("{}: {} --{}--> {}", workload->full_name(), name(workload->state), name(event), name(next.next));
     workload->state = next.next;
-    if (next.next == State::over || next.next == State::docked) {
+    if (next.next == State::over || next.next == State::docked || next.next == State::idle) {
         workload->timer.reset();
         workload->backoff = {};
     }
@@ -115,7 +115,7 @@ void Controller::act(const WorkloadPtr &workload, Action action) {
     case Action::tell_refused: return tell_refused(workload);
     case Action::cancel_job: {
         const bool unnoticed = workload->state == State::unsure;
-        return give_up(workload, unnoticed, workload->title() + (unnoticed ? " gets another" : " is no more"));
+        return give_up(workload, unnoticed || workload->gang(), workload->title() + (unnoticed ? " gets another" : " is no more"));
     }
     case Action::withdraw_job: return give_up(workload, true, workload->title() + " lacks pods");
     case Action::reject: return reject(workload);
@@ -216,6 +216,7 @@ void Controller::submit(const WorkloadPtr &workload) {
     }
     w.tenant = parts.front().uid;
     w.parts = ticket.parts;
+    w.placed = w.who.size;
     submitters_->submit([parts = std::move(parts), tickets = std::move(tickets),
                          port = doorbell_port()] { return slurm::submit(parts, tickets, port); },
                         [this, workload](const slurm::Submission &result) { submitted(workload, result); });
@@ -241,8 +242,10 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
             watch_deadline(workload);
             look_soon(config_.controller.condition_delay);
         }
-        // Members may have gone or come while the request was on its way.
-        if (workload->gang())
+        // Members may have gone or come while the request was on its way; those of a gang that is over are the next one's.
+        if (workload->state == State::over)
+            hand_on(workload);
+        else if (workload->gang())
             settle(workload);
         return;
     case Outcome::refused:
@@ -256,9 +259,15 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
 }
 
 void Controller::cancel(std::uint32_t job, const std::string &key, bool withdraw, std::string_view why, std::function<void()> then) {
+    if (!cancelling_.insert(job).second) {
+        if (then)
+            then();
+        return;
+    }
     log::info("job {} is {}: {}", job, withdraw ? "taken back" : "cancelled", why);
     submitters_->submit([job, key, withdraw] { return withdraw ? slurm::withdraw(job, key) : slurm::cancel(job, key); },
                         [this, job, then = std::move(then)](Result<void> done) {
+                            cancelling_.erase(job);
                             if (done)
                                 table_.set(job, 0);
                             else
@@ -274,8 +283,11 @@ void Controller::retry_later(const WorkloadPtr &workload, std::chrono::milliseco
         const WorkloadPtr still = weak.lock();
         if (!still)
             return;
-        if (still->state != State::refused)
+        const SourcePtr fired = std::move(still->timer);
+        if (still->state == State::dismissing)
             return post(still, Event::retry);
+        if (still->state != State::refused)
+            return;
         // Its owners may have been mended where no watch tells us.
         reconsider(still, [this, still] {
             if (still->state == State::refused)

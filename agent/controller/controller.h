@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/config.h"
@@ -61,13 +62,14 @@ class Controller : public Role {
     void add_member(const WorkloadPtr &workload, kube::Pod &&pod);
     void close(const WorkloadPtr &workload);  // no other pod joins it
     void forget_if_empty(const WorkloadPtr &workload);
+    void hand_on(const WorkloadPtr &workload);  // its waiting pods begin anew
     void all_arrived();
 
     // gang.cc: who is there, who is missing, who is too many
     void settle(const WorkloadPtr &workload);
     void settle_gang(const WorkloadPtr &workload);
     void settle_late_members(const WorkloadPtr &workload);
-    void split_off(const WorkloadPtr &gang, const std::string &pod_uid);
+    WorkloadPtr split_off(const WorkloadPtr &gang, const std::string &pod_uid);
     void be_patient(const WorkloadPtr &workload, std::optional<Event> awaited, std::chrono::milliseconds patience = {});
     void watch_deadline(const WorkloadPtr &workload);
     void complete(const WorkloadPtr &workload);
@@ -101,6 +103,7 @@ class Controller : public Role {
     void tell_notes(const WorkloadPtr &workload);
     void reject(const WorkloadPtr &workload);
     void dismiss(const WorkloadPtr &workload);
+    void dismiss_unbound(const WorkloadPtr &workload, Member &member, const kube::Event &event);
     void dismiss_member(const WorkloadPtr &workload, Member &member, const kube::Event &event);
     void write_condition(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message);
 
@@ -121,12 +124,14 @@ class Controller : public Role {
     std::unordered_map<std::string, WorkloadPtr> by_pod_;      // by pod uid
     std::map<std::string, WorkloadPtr> open_;                  // by key: what a new pod of that key joins
     std::set<WorkloadPtr> closed_;                             // given up by Slurm or over, while pods or job remain
-    std::unordered_multimap<std::string, WorkloadPtr> interested_;  // by an owner's uid, or the name of one that is missing
+    std::unordered_map<std::string, std::unordered_set<WorkloadPtr>> interested_;  // by an owner's uid, or the name of one that is missing
     std::unordered_map<std::string, std::string> owner_words_;      // by uid: what of an owner matters to its pods, to compare
     std::map<std::string, kube::Node> kube_nodes_;             // by name
     std::vector<std::string> slurm_nodes_;
     std::vector<SiteNode> site_nodes_;                         // of both
     bool site_nodes_stale_ = true;
+    std::unordered_map<std::string, std::string> ended_;       // pods that are over but still in the API -> their PodGroup's uid, if any
+    std::set<std::uint32_t> cancelling_;                       // jobs whose end is under way
     std::set<std::string> unclaimed_;                          // keys of live jobs without a workload, by the last look
     std::multimap<std::string, std::uint32_t> job_names_;      // "ns/kind/name" -> jobs, by the last look
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;  // running jobs without a pod, since when

@@ -54,8 +54,9 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
         return;
     const std::size_t live = w.count(&Member::live);
     const bool waits = w.state == State::idle || w.state == State::refused;
+    const std::size_t size = waits || w.placed == 0 ? w.who.size : w.placed;
     if (live == 0) {
-        const bool succeeded = w.ends.size() >= w.who.size &&
+        const bool succeeded = w.ends.size() >= size &&
                                std::all_of(w.ends.begin(), w.ends.end(), [](const auto &end) { return end.second == 0; });
         if (waits || w.state == State::dismissing || w.who.finished || w.who.suspended || succeeded)
             return post(workload, Event::gang_over);
@@ -63,9 +64,10 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
     }
     if (w.state == State::dismissing)
         return;
-    if (w.docked() >= w.who.size && w.state != State::docked)
+    if (w.docked() >= size && w.state != State::docked)
         post(workload, Event::pods_bound);
-    if (w.state == State::docked || waits || live >= w.who.size)
+    const bool lacks_pods = live < size && w.docked() == 0;
+    if (w.state == State::docked || waits || !lacks_pods)
         be_patient(workload, std::nullopt);
     if (w.state == State::docked)
         return settle_late_members(workload);
@@ -79,7 +81,14 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
         post(workload, Event::gang_short);
         return tell_gathering(workload);
     }
-    if (live < w.who.size)
+    // Pods that came in the place of others may be larger than the place: it is asked for anew.
+    if (w.docked() == 0 && w.seen && w.parts == 1 && std::any_of(w.members.begin(), w.members.end(), [&](const auto &entry) {
+            return entry.second.ready() && outgrows(entry.second.pod, place_of(w.seen->ticket), config_);
+        })) {
+        post(workload, Event::gang_short);
+        return settle_gang(workload);
+    }
+    if (lacks_pods)
         be_patient(workload, Event::gang_short, member_patience);
 }
 
@@ -96,7 +105,8 @@ void Controller::settle_late_members(const WorkloadPtr &workload) {
     // How much room Slurm really gave is known from the first look at the running job on.
     if (!w.seen || w.seen->state == slurm::JobState::pending)
         return look_soon(milliseconds(0));
-    std::size_t slots = w.who.size;
+    const std::size_t placed = w.placed != 0 ? w.placed : w.who.size;
+    std::size_t slots = placed;
     // Whole nodes, and cores that are not halved, leave room for more pods of the same shape.
     if (w.parts == 1 && w.seen->ticket.cpus > 0 && w.seen->node_count > 0)
         slots = std::max<std::size_t>(slots, w.seen->cpus / w.seen->node_count / w.seen->ticket.cpus * w.seen->node_count);
@@ -106,32 +116,38 @@ void Controller::settle_late_members(const WorkloadPtr &workload) {
     for (const kube::Pod *pod : ready) {
         // The gang's place is its tenant's: a pod of another one only carries the same label.
         const bool stranger = !w.seen->ticket.tenant.empty() && tenant_name(config_, *pod) != w.seen->ticket.tenant;
-        if (stranger || seated == free)
+        const bool larger = w.parts == 1 && outgrows(*pod, place_of(w.seen->ticket), config_);
+        if (stranger || larger || seated == free)
             extra.push_back(pod->uid);
         else
             ++seated;
     }
     for (const std::string &uid : extra)
-        split_off(workload, uid);
-    // The sum above may promise room that no node has.
-    if (free > 0 && w.who.kind == "PodGroup" && slots > w.who.size && !w.patience)
-        w.patience = loop_.after(join_patience, [this, weak = std::weak_ptr<Workload>(workload)] {
+        if (const WorkloadPtr single = split_off(workload, uid))
+            settle(single);
+    // The sum above may promise room that no node has; and a slot may be of another shape. A pod in whose slot the old one is still dying
+    // waits as long as that may take.
+    const std::chrono::seconds patience = slots > placed ? join_patience : config_.hold.limit + config_.hold.kill_wait + join_patience;
+    if (seated > 0 && !w.patience)
+        w.patience = loop_.after(patience, [this, weak = std::weak_ptr<Workload>(workload)] {
             const WorkloadPtr still = weak.lock();
             if (!still)
                 return;
             still->patience.reset();
             for (const kube::Pod *pod : still->ranked(&Member::ready))
-                split_off(still, std::string(pod->uid));
+                if (const WorkloadPtr single = split_off(still, std::string(pod->uid)))
+                    settle(single);
         });
 }
 
-void Controller::split_off(const WorkloadPtr &gang, const std::string &pod_uid) {
+WorkloadPtr Controller::split_off(const WorkloadPtr &gang, const std::string &pod_uid) {
     auto member = gang->members.extract(pod_uid);
     if (member.empty())
-        return;
+        return nullptr;
     auto single = std::make_shared<Workload>();
     single->who = gang->who;
     single->group = gang->group;
+    single->late = true;
     single->who.key = single->who.owner_uid = pod_uid;
     single->who.kind = "Pod";
     single->who.name = member.mapped().pod.name;
@@ -144,7 +160,7 @@ void Controller::split_off(const WorkloadPtr &gang, const std::string &pod_uid) 
     single->members.insert(std::move(member));
     by_pod_[pod_uid] = single;
     open_[pod_uid] = single;
-    settle(single);
+    return single;
 }
 
 // Posts the event unless the workload's state of affairs changes before the patience is over; nothing: it has changed.
@@ -191,7 +207,7 @@ void Controller::complete(const WorkloadPtr &workload) {
     if (job == 0)
         return;
     const std::optional<std::uint32_t> status = workload->exit_status();
-    submitters_->submit([job, key = workload->who.key, status] { return status ? slurm::complete(job, key, *status) : slurm::cancel(job, key); },
+    submitters_->submit([job, key = workload->who.key, status] { return status ? slurm::complete(job, key, *status) : slurm::withdraw(job, key); },
                         [this, workload, job, status](Result<void> done) {
                             if (done) {
                                 log::info("job {} of {} {}", job, workload->title(),

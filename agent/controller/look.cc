@@ -137,8 +137,7 @@ void Controller::looked(Result<Look> answer) {
             // A gang's late member has a placeholder of its own.
             if (const auto pod = by_pod_.find(key); ticket.single() && pod != by_pod_.end() && pod->second->gang()) {
                 const WorkloadPtr gang = pod->second;
-                split_off(gang, key);
-                all.push_back(by_pod_[key]);
+                all.push_back(split_off(gang, key));  // apply() finds its job
                 known.insert(key);
             }
             if (known.count(key) == 0 && placing.lives()) {
@@ -162,8 +161,11 @@ void Controller::looked(Result<Look> answer) {
         const WorkloadPtr workload = *at++;
         if (workload->state != State::over || workload->count(&Member::live) != 0)
             continue;
-        for (const auto &[uid, member] : workload->members)
+        for (const auto &[uid, member] : workload->members) {
             by_pod_.erase(uid);
+            owners_->forget(member.pod);
+            ended_[uid] = workload->group;
+        }
         closed_.erase(workload);
     }
 }
@@ -180,6 +182,7 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
         w.job = mine->first().id;
         w.parts = static_cast<std::uint32_t>(mine->parts.size());
         w.nonce = mine->first().ticket.nonce;
+        w.placed = mine->first().ticket.gang;
         w.seen = mine->first();
         if (mine->pending() && mine->lives()) {
             post(workload, Event::job_pending);

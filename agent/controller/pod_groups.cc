@@ -109,7 +109,8 @@ kube::Object::GroupStatus PodGroups::status_of(const Group &group) const {
         view.failed += pod.failed;
         owners.insert(pod.owner);
     }
-    status.phase = phase_of(view, group.object->status.phase);
+    const std::string &before = group.object->status.phase;
+    status.phase = phase_of(view, before);
     status.scheduled = view.bound;
     status.running = view.running;
     if (view.pods == 0 && (status.phase == "Finished" || status.phase == "Failed"))
@@ -126,9 +127,10 @@ kube::Object::GroupStatus PodGroups::status_of(const Group &group) const {
         status.occupied_by += (status.occupied_by.empty() ? "" : ", ") + owner;
     }
     const bool waits = status.phase == "Pending" || status.phase == "PreScheduling";
-    if (waits)
+    const bool begins_anew = (before == "Finished" || before == "Failed") && status.phase != before;
+    if (waits || begins_anew)
         status.schedule_start_time.clear();
-    else if (status.schedule_start_time.empty())
+    if (!waits && status.schedule_start_time.empty())
         status.schedule_start_time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     return status;
 }

@@ -138,39 +138,45 @@ void Controller::dismiss(const WorkloadPtr &workload) {
     for (std::uint32_t part = 0; part < workload->parts; ++part)
         table_.set(workload->job + part, 0);
     // Pods of a docked gang that are not bound were made to replace others, after the end: they are the next gang's.
-    std::vector<kube::Pod> next;
-    if (workload->gang() && workload->docked() >= workload->who.size)
-        for (const kube::Pod *pod : workload->ranked(&Member::ready))
-            next.push_back(*pod);
-    for (const kube::Pod &pod : next) {
-        workload->members.erase(pod.uid);
-        by_pod_.erase(pod.uid);
-    }
+    if (workload->gang() && workload->docked() >= workload->placed)
+        hand_on(workload);
     for (auto &[uid, member] : workload->members)
         if (member.live())
             dismiss_member(workload, member, event);
     retry_later(workload);
-    for (kube::Pod &pod : next)
-        on_pod(std::move(pod));
 }
 
 void Controller::dismiss_member(const WorkloadPtr &workload, Member &member, const kube::Event &event) {
-    const bool bound = member.bound();
+    if (!member.bound())
+        return dismiss_unbound(workload, member, event);
     if (!member.dismissal_told) {
         member.dismissal_told = true;
         log::info("pod {} is dismissed: {}", member.pod.full_name(), event.message);
-        if (!bound)
-            api_->post_event(member.ref(), event);
         const kube::Condition condition{"DisruptionTarget", "True", event.reason, event.message};
-        api_->set_condition(member.ref(), condition, [this, workload, ref = member.ref(), bound](const kube::Response &) {
-            if (workload->state == State::dismissing && !bound)
-                api_->remove(ref, 0, [](const kube::Response &) {});
-        });
-    } else if (!member.pod.deleting || !bound) {
-        if (bound)
-            api_->post_event(member.ref(), event);
+        api_->set_condition(member.ref(), condition, [](const kube::Response &) {});
+    } else if (!member.pod.deleting) {
+        api_->post_event(member.ref(), event);
         api_->remove(member.ref(), -1, [](const kube::Response &) {});
     }
+}
+
+// The watch may lag: a pod that was bound meanwhile is its node's to end, and one that has ended is nobody's.
+void Controller::dismiss_unbound(const WorkloadPtr &workload, Member &member, const kube::Event &event) {
+    const kube::PodRef ref = member.ref();
+    api_->get_pod(ref, [this, workload, ref, event](const kube::Response &, const std::optional<kube::Pod> &now) {
+        const auto still = workload->members.find(ref.uid);
+        if (workload->state != State::dismissing || still == workload->members.end() || !now || now->uid != ref.uid)
+            return;
+        if (!now->node_name.empty() || now->terminal())
+            return on_pod(kube::Pod(*now));
+        const auto remove = [this, ref](const kube::Response &) { api_->remove(ref, 0, [](const kube::Response &) {}); };
+        if (still->second.dismissal_told)
+            return remove({});
+        still->second.dismissal_told = true;
+        log::info("pod {} is dismissed: {}", now->full_name(), event.message);
+        api_->post_event(ref, event);
+        api_->set_condition(ref, {"DisruptionTarget", "True", event.reason, event.message}, remove);
+    });
 }
 
 }  // namespace berth

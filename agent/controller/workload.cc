@@ -21,7 +21,7 @@ bool concerns(const Workload &workload, const Placing &placing) {
         return true;
     return std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
         const kube::Pod &pod = entry.second.pod;
-        return pod.annotation(keys::nonce) == job.ticket.nonce || (!entry.second.bound() && pod.created < job.end_time);
+        return (entry.second.live() && pod.annotation(keys::nonce) == job.ticket.nonce) || (!entry.second.bound() && pod.created < job.end_time);
     });
 }
 

@@ -43,6 +43,8 @@ struct Workload {
     std::uint32_t tenant = 0;               // the uid that owns the job
     std::uint32_t job = 0, parts = 1;       // the first part's id
     std::string nonce;                      // of the placeholder in force
+    std::uint32_t placed = 0;               // pods that it has a place for; its owner may ask for another number meanwhile
+    bool late = false;                      // split off from a gang that had no room for it
     std::chrono::steady_clock::time_point job_known{};  // looks that began earlier say nothing about this job
     std::optional<slurm::Job> seen;         // what the last look showed
     std::string problem;                    // why it was refused

@@ -31,6 +31,7 @@ void Gang::saw(kube::Pod &&pod, const std::string &scheduler_name, const Config 
     Member member;
     member.rank = rank_key(pod);
     member.of_this_part = ticket.parts == 1 || shape_of(pod, config) == ticket.shape;
+    member.outgrown = member.of_this_part && outgrows(pod, place_of(ticket), config);
     std::string uid = pod.uid;
     member.pod = std::move(pod);
     members[std::move(uid)] = std::move(member);
@@ -45,13 +46,13 @@ bool Gang::whole() const {
     for (const auto &[uid, member] : members) {
         if (bound_by_us(member.pod))
             return true;  // some node has seen all of them
-        waiting += waits(member.pod) ? 1 : 0;
+        waiting += waits(member.pod) && !member.outgrown ? 1 : 0;
     }
     return started || waiting >= ticket.gang;
 }
 
 std::vector<Gang::Seat> Gang::seats(const std::set<std::uint32_t> &taken, const std::set<std::string> &settled) const {
-    std::set<std::uint32_t> busy = taken;
+    std::set<std::uint32_t> busy = taken, strangers;  // strangers: slots of pods with another rank
     std::vector<const Member *> waiting;
     for (const auto &[uid, member] : members) {
         if (!member.of_this_part)
@@ -59,9 +60,12 @@ std::vector<Gang::Seat> Gang::seats(const std::set<std::uint32_t> &taken, const 
         if (bound_by_us(member.pod)) {
             const auto name = parse_slot(member.pod.annotation(keys::slot));
             // A terminal pod of this node whose processes live on is in `taken`.
-            if (name && name->part == ticket.part && !member.pod.terminal())
+            if (name && name->part == ticket.part && !member.pod.terminal()) {
                 busy.insert(name->slot);
-        } else if (waits(member.pod) && settled.count(uid) == 0) {
+                if (own_rank(member.pod) != name->slot)
+                    strangers.insert(name->slot);
+            }
+        } else if (waits(member.pod) && !member.outgrown && settled.count(uid) == 0) {
             waiting.push_back(&member);
         }
     }
@@ -71,21 +75,22 @@ std::vector<Gang::Seat> Gang::seats(const std::set<std::uint32_t> &taken, const 
     const bool counted = ticket.parts == 1 && (ticket.kind == "Job" || ticket.kind == "LeaderWorkerSet");
     const std::uint32_t everywhere = slots ? slots->everywhere : 0;
     std::vector<Seat> out;
-    std::uint32_t next = 0, next_spare = ticket.size;
-    const auto take = [&](const kube::Pod &pod, std::uint32_t &from) {
-        while (from < everywhere && busy.count(from) != 0)
-            ++from;
-        if (from < everywhere)
-            out.push_back({&pod, from++});
-    };
+    std::vector<const kube::Pod *> others;
     for (const Member *member : waiting) {
         const auto own = counted ? own_rank(member->pod) : std::nullopt;
-        if (!own)
-            take(member->pod, next);
-        else if (*own >= ticket.size)
-            take(member->pod, next_spare);
-        else if (busy.insert(*own).second)  // of two pods with one rank the other waits
+        if (own && *own < ticket.size && busy.insert(*own).second)
             out.push_back({&member->pod, *own});
+        else if (!own || *own >= ticket.size || strangers.count(*own) != 0)
+            others.push_back(&member->pod);
+        // Else its own slot is still its predecessor's, or of two pods with one rank the other has it: it waits.
+    }
+    // Those that have no slot of their own take what is free: a gang that was begun again has fewer slots than its highest rank.
+    std::uint32_t next = 0;
+    for (const kube::Pod *pod : others) {
+        while (next < everywhere && busy.count(next) != 0)
+            ++next;
+        if (next < everywhere)
+            out.push_back({pod, next++});
     }
     return out;
 }

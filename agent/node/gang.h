@@ -35,6 +35,7 @@ struct Gang {
         kube::Pod pod;
         RankKey rank;
         bool of_this_part = true;  // by its shape
+        bool outgrown = false;     // it asks for more than its place has
     };
     struct Seat {
         const kube::Pod *pod;  // good until the members change

@@ -152,9 +152,48 @@ START_TEST(late_members_take_spare_slots_while_there_are_some) {
     for (const char *name : {"a", "b", "c", "d"})
         see(g, pod(name));
     ck_assert_text(seats(g), "a:0 b:1 c:2");
-    Gang job = gang("Job", 2, 3);
-    see(job, indexed("r-5", 5));
-    ck_assert_text(seats(job), "r-5:2");
+}
+END_TEST
+
+// Begun again after indexes 0 and 1 have succeeded; or with fewer slots than indexes, one after the other.
+START_TEST(indexes_beyond_the_slots_take_what_is_free) {
+    Gang job = gang("Job", 2, 2);
+    see(job, indexed("r-2", 2));
+    see(job, indexed("r-3", 3));
+    ck_assert_text(seats(job), "r-2:0 r-3:1");
+    see(job, indexed("r-1", 1));  // its own slot goes first
+    ck_assert_text(seats(job), "r-2:0 r-1:1");
+    // A pod whose slot a stranger has takes another one; one whose slot its predecessor has waits for it.
+    Gang begun = gang("Job", 3, 3);
+    see(begun, bound(indexed("r-5", 5), "0.1"));
+    see(begun, indexed("r-1", 1));
+    ck_assert_text(seats(begun), "r-1:0");
+    Gang dying = gang("Job", 3, 3);
+    see(dying, bound(indexed("old", 1), "0.1"));
+    see(dying, indexed("new", 1));
+    ck_assert_text(seats(dying), "");
+}
+END_TEST
+
+START_TEST(a_pod_that_is_larger_than_its_place_is_not_seated) {
+    Gang g = gang("PodGroup", 2, 2);
+    g.ticket.cpus = 2;
+    g.ticket.memory_mib = 100;
+    kube::Pod large = pod("a");
+    large.need.cpu_milli = 2001;
+    see(g, large);
+    see(g, pod("b"));
+    ck_assert(!g.whole());
+    ck_assert_text(seats(g), "b:0");
+    large.need = {2000, 101 << 20, {}};
+    see(g, large);
+    ck_assert_text(seats(g), "b:0");
+    large.need = {2000, 100 << 20, {{"nvidia.com/gpu", 1}}};
+    see(g, large);
+    ck_assert_text(seats(g), "b:0");
+    g.ticket.gres = "gpu:a100:1";
+    see(g, large);
+    ck_assert_text(seats(g), "a:0 b:1");
 }
 END_TEST
 
@@ -216,7 +255,8 @@ int main() {
                                     pods_take_slots_in_the_order_of_their_names, bound_pods_keep_their_slots,
                                     a_freed_slot_is_taken_again_once_the_old_pod_is_gone, a_jobs_index_is_its_slot,
                                     equal_indexes_of_several_jobs_in_a_group_do_not_meet,
-                                    late_members_take_spare_slots_while_there_are_some, settled_pods_are_not_seated_twice,
+                                    late_members_take_spare_slots_while_there_are_some,
+                                    indexes_beyond_the_slots_take_what_is_free, a_pod_that_is_larger_than_its_place_is_not_seated, settled_pods_are_not_seated_twice,
                                     strangers_are_no_members, members_are_asked_for_by_label_and_scheduler,
                                     only_a_group_waits_for_late_members});
 }

@@ -27,7 +27,7 @@ bool NodeAgent::processes_gone(const Berth &berth) const {
 void NodeAgent::release(const BerthPtr &berth) {
     run_dir_.remove(RunDir::held, berth->pod.uid);
     berth->held = false;
-    if (berth->terminal())
+    if (berth->terminal() && !berth->pod_absent)
         finished_.insert(berth->pod.uid);
 }
 

@@ -150,6 +150,34 @@ Result<Need> need_of(const kube::Pod &pod, const std::vector<kube::KeyValues> &l
     return std::move(demand->need);
 }
 
+Need place_of(const Ticket &ticket) {
+    const Result<GresList> gres = parse_gres(ticket.gres);
+    return {static_cast<std::uint16_t>(std::min<std::uint32_t>(ticket.cpus, kMaxCpus)), ticket.memory_mib, gres ? *gres : GresList{}};
+}
+
+bool outgrows(const kube::Pod &pod, const Need &place, const Config &config) {
+    const Result<Demand> demand = demand_of(pod, Annotations{}, config);
+    if (!demand)
+        return true;
+    // What it leaves to the site's default, an annotation may have made smaller.
+    if ((pod.need.cpu_milli > 0 && demand->need.cpus > place.cpus) ||
+        (pod.need.memory_bytes > 0 && demand->need.memory_mib > place.memory_mib))
+        return true;
+    const auto total = [](const GresList &list, std::string_view kind) {
+        std::uint64_t sum = 0;
+        for (const auto &[name, count] : list)
+            if (std::string_view(name).substr(0, name.find(':')) == kind)
+                sum = sum_of(sum, count);
+        return sum;
+    };
+    for (const auto &[name, count] : demand->need.gres) {
+        const std::string_view kind = std::string_view(name).substr(0, name.find(':'));
+        if (total(demand->need.gres, kind) > total(place.gres, kind))
+            return true;
+    }
+    return false;
+}
+
 std::string gres_text(const GresList &gres) {
     std::string out;
     for (const auto &[name, count] : gres)

@@ -16,6 +16,7 @@
 #include "agent/kube/pod.h"
 #include "agent/result.h"
 #include "agent/workload/grouping.h"
+#include "proto/ticket.h"
 
 namespace berth {
 
@@ -96,6 +97,11 @@ struct Need {
 };
 // With the annotations cpu-per-task, mem-per-node and gres taken into account.
 Result<Need> need_of(const kube::Pod &pod, const std::vector<kube::KeyValues> &layers, const Config &config);
+
+// What a placeholder has for each of its pods, by its ticket.
+Need place_of(const Ticket &ticket);
+// Whether the pod itself, whatever annotations say, asks for more than a place of this size has.
+bool outgrows(const kube::Pod &pod, const Need &place, const Config &config);
 
 // "2c 4096m gpu:a100:1": the need by the pod and its own annotations alone, which is all that a node can see of it; "" for a pod that cannot be
 // translated.

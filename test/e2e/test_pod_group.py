@@ -112,6 +112,18 @@ def test_late_members_all_run(lab):
     assert lab.slurm.job_state(job["JobId"]) == "RUNNING"
 
 
+def test_larger_pod_in_the_place_of_another_gets_a_place_of_its_size(lab):
+    native = fill(lab)
+    group = create_group(lab, 1)
+    small, = join_group(lab, group, 1, cpu=1)
+    assert int(wait_gang_job(lab, group, "PENDING")["NumCPUs"]) == 1
+    lab.delete(small)
+    large, = join_group(lab, group, 1, cpu=4)
+    lab.slurm.scancel(native)
+    lab.wait_phase(large, "Running")
+    assert int(wait_gang_job(lab, group, "RUNNING")["NumCPUs"]) == 4
+
+
 def test_label_does_not_open_another_tenants_place(lab):
     lab.kube.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "bob"}})
     try:
