@@ -20,9 +20,10 @@ constexpr int look_share = 3;  // between two looks, three times as long as one 
 constexpr std::chrono::seconds orphan_patience{60};
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
 
-// slurmctld could not deliver its answer to a submission and killed the job again: nobody decided anything about the pod.
-bool unanswered(const slurm::Job &job) {
-    return job.state == slurm::JobState::ended && job.state_name == "FAILED" && job.exit_status == SIGTERM;
+// slurmctld could not deliver its answer to a submission and killed the job again, or refused it and keeps the record of a job that never
+// had a node: nobody decided anything about the pod.
+bool no_verdict(const slurm::Job &job) {
+    return job.state == slurm::JobState::ended && job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
 }
 
 bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
@@ -31,7 +32,7 @@ bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended &
 std::map<std::string, std::vector<Placing>> placings_by_key(const std::vector<slurm::Job> &jobs) {
     std::map<std::pair<std::string, std::string>, Placing> by_nonce;
     for (const slurm::Job &job : jobs)
-        if (!unanswered(job))
+        if (!no_verdict(job))
             by_nonce[{job.ticket.uid, job.ticket.nonce}].parts.push_back(&job);
     std::map<std::string, std::vector<Placing>> by_key;
     for (auto &[name, placing] : by_nonce) {

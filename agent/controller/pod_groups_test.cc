@@ -79,8 +79,10 @@ START_TEST(phase_follows_the_pods_through_the_groups_life) {
         {{3, 0, 0, 0, 0, 3, true}, "Finished", "Scheduling"},  // pods come to a group that was over
         {{3, 0, 0, 0, 0, 3, false}, "Scheduling", "PreScheduling"},  // rejected: its time to start was over
     };
-    for (const Row &row : rows)
-        ck_assert_str_eq(phase_of(row.view, row.before).c_str(), row.now);
+    for (const Row &row : rows) {
+        const std::string phase = phase_of(row.view, row.before);
+        ck_assert_str_eq(phase.c_str(), row.now);
+    }
 }
 END_TEST
 

@@ -169,8 +169,8 @@ def test_deleted_job_cancels_its_waiting_gang(lab):
     gang = create_job(lab, 2)
     pods, job = waiting_gang(lab, gang, 2)
     lab.delete_owner(gang)
+    wait_all_gone(lab, pods, 90)  # Kubernetes' garbage collector takes its time
     wait_state(lab, job["JobId"], "CANCELLED")
-    wait_all_gone(lab, pods)
     assert not uids(pods) & set(bindings(lab))
 
 
@@ -178,7 +178,7 @@ def test_deleted_job_cancels_its_running_gang_and_frees_the_nodes(lab):
     gang = create_job(lab, 3, **WHOLE)
     pods, job = running_gang(lab, gang, 3)
     lab.delete_owner(gang)
-    wait_all_gone(lab, pods)
+    wait_all_gone(lab, pods, 90)
     wait_state(lab, job["JobId"], "CANCELLED")
     wait_free(lab)
 
