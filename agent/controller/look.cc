@@ -21,9 +21,14 @@ constexpr std::chrono::seconds orphan_patience{60};
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
 
 // slurmctld could not deliver its answer to a submission and killed the job again, or refused it and keeps the record of a job that never
-// had a node: nobody decided anything about the pod.
+// had a node: nobody decided anything about the pod. Killed while it waits, such a job is CANCELLED like one that a person cancelled, who
+// leaves it with the same start as end.
 bool no_verdict(const slurm::Job &job) {
-    return job.state == slurm::JobState::ended && job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
+    if (job.state != slurm::JobState::ended)
+        return false;
+    if (job.state_name == "CANCELLED")
+        return job.nodes.empty() && job.start_time != job.end_time;
+    return job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
 }
 
 bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }

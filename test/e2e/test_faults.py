@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import shutil
 import socket
 import threading
@@ -39,6 +40,15 @@ def listens(path):
 def api_answers(lab):
     """The API server is there; Berth's agents find that out within half a minute, which is why tests after this one are patient."""
     wait_for(lambda: lab.kube.get("/readyz") == "ok", 60, "the API server answers")
+
+
+def request_waits(lab):
+    """Whether somebody has written a request to slurmctld that it has not read."""
+    with open(lab.slurm.environment["SLURM_CONF"], encoding="utf-8") as file:
+        port = int(re.search(r"^SlurmctldPort=(\d+)", file.read(), re.MULTILINE)[1])
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        fields = [line.split() for line in file.readlines()[1:]]
+    return any(int(f[1].split(":")[1], 16) == port and int(f[4].split(":")[1], 16) > 512 for f in fields)
 
 
 def each_ran_once(lab, pods, deadline=90):
@@ -400,3 +410,19 @@ def test_controller_killed_in_a_burst_submits_nothing_twice(lab):
         lab.daemon("kill", "berthd:controller")
         lab.daemon("start", "berthd:controller")
     each_ran_once(lab, pods)
+
+
+def test_controller_killed_before_slurmctld_answers_gets_its_pod_another_job(lab):
+    blocker = fill(lab)
+    lab.daemon("pause", "slurmctld")
+    pod = lab.create(run_for="200ms")
+    wait_for(lambda: f"{pod['metadata']['name']}: idle --pods_ready--> submitting" in lab.log("berthd:controller") and request_waits(lab),
+             what="the submission is written")
+    lab.daemon("kill", "berthd:controller")
+    lab.daemon("resume", "slurmctld")
+    killed = wait_job(lab, pod)
+    wait_state(lab, int(killed["JobId"]), "CANCELLED")  # by slurmctld: nobody took its answer
+    lab.daemon("start", "berthd:controller")
+    wait_for(lambda: len(jobs_of(lab, pod)) == 2, 30, "the pod has another job")
+    lab.slurm.scancel(blocker)
+    each_ran_once(lab, [pod])
