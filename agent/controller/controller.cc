@@ -259,22 +259,26 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
 }
 
 void Controller::cancel(std::uint32_t job, const std::string &key, bool withdraw, std::string_view why, std::function<void()> then) {
-    if (!cancelling_.insert(job).second) {
+    end_job(job, [job, key, withdraw] { return withdraw ? slurm::withdraw(job, key) : slurm::cancel(job, key); },
+            fmt::format("is {}: {}", withdraw ? "taken back" : "cancelled", why), std::move(then));
+}
+
+void Controller::end_job(std::uint32_t job, std::function<Result<void>()> how, const std::string &what, std::function<void()> then) {
+    if (!ending_.insert(job).second) {
         if (then)
             then();
         return;
     }
-    log::info("job {} is {}: {}", job, withdraw ? "taken back" : "cancelled", why);
-    submitters_->submit([job, key, withdraw] { return withdraw ? slurm::withdraw(job, key) : slurm::cancel(job, key); },
-                        [this, job, then = std::move(then)](Result<void> done) {
-                            cancelling_.erase(job);
-                            if (done)
-                                table_.set(job, 0);
-                            else
-                                log::warning("{}; the next look tries again", done.error());
-                            if (then)
-                                then();
-                        });
+    log::info("job {} {}", job, what);
+    submitters_->submit(std::move(how), [this, job, then = std::move(then)](Result<void> done) {
+        ending_.erase(job);
+        if (done)
+            table_.set(job, 0);
+        else
+            log::warning("{}; the next look tries again", done.error());
+        if (then)
+            then();
+    });
 }
 
 void Controller::retry_later(const WorkloadPtr &workload, std::chrono::milliseconds at_least) {

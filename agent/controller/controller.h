@@ -82,6 +82,7 @@ class Controller : public Role {
     void submitted(const WorkloadPtr &workload, const slurm::Submission &result);
     void give_up(const WorkloadPtr &workload, bool withdraw, std::string_view why);
     void cancel(std::uint32_t job, const std::string &key, bool withdraw, std::string_view why, std::function<void()> then = {});
+    void end_job(std::uint32_t job, std::function<Result<void>()> how, const std::string &what, std::function<void()> then = {});
     void retry_later(const WorkloadPtr &workload, std::chrono::milliseconds at_least = std::chrono::milliseconds(0));
     std::uint16_t doorbell_port() const;
 
@@ -93,6 +94,7 @@ class Controller : public Role {
     void replace_if_unnoticed(const WorkloadPtr &workload);
     bool ended_by_slurm(const Workload &workload) const;
     void end_orphans(const std::vector<Placing> &orphans);
+    void end_orphan(const slurm::Job &job);
     void reconcile();
 
     // report.cc: what people are told
@@ -131,7 +133,7 @@ class Controller : public Role {
     std::vector<SiteNode> site_nodes_;                         // of both
     bool site_nodes_stale_ = true;
     std::unordered_map<std::string, std::string> ended_;       // pods that are over but still in the API -> their PodGroup's uid, if any
-    std::set<std::uint32_t> cancelling_;                       // jobs whose end is under way
+    std::set<std::uint32_t> ending_;                           // jobs whose end is under way
     std::set<std::string> unclaimed_;                          // keys of live jobs without a workload, by the last look
     std::multimap<std::string, std::uint32_t> job_names_;      // "ns/kind/name" -> jobs, by the last look
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;  // running jobs without a pod, since when

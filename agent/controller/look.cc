@@ -16,8 +16,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds look_failed{1'000};
 constexpr milliseconds look_spacing{20};
 constexpr int look_share = 3;  // between two looks, three times as long as one took: slurmctld has other things to do
-// A pod that is removed leaves its job to the node's agent, which completes it once the processes are gone.
-constexpr std::chrono::seconds orphan_patience{60};
+// A pod that is over leaves its job to the node's agent, which ends it once the processes are gone. So many reconciles it has for that.
+constexpr int orphan_patience = 2;
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
 
 // slurmctld could not deliver its answer to a submission and killed the job again, or refused it and keeps the record of a job that never
@@ -275,10 +275,28 @@ void Controller::end_orphans(const std::vector<Placing> &orphans) {
         const slurm::Job &job = orphan.first();
         const auto since = orphans_.count(job.id) != 0 ? orphans_[job.id] : now;
         still[job.id] = since;
-        if (orphan.pending() || now - since >= orphan_patience)
-            cancel(job.id, job.ticket.uid, false, fmt::format("its {} {}/{} is no more", job.ticket.kind, job.ticket.ns, job.ticket.name));
+        if (orphan.pending() || now - since >= orphan_patience * config_.controller.reconcile)
+            end_orphan(job);
     }
     orphans_ = std::move(still);
+}
+
+// A pod that has ended may still be in the API, and its exit code with it: the agent of its node is away, or has lost its records.
+void Controller::end_orphan(const slurm::Job &job) {
+    const Ticket &ticket = job.ticket;
+    const std::string why = fmt::format("its {} {}/{} is no more", ticket.kind, ticket.ns, ticket.name);
+    if (job.state == slurm::JobState::pending || !ticket.single())
+        return cancel(job.id, ticket.uid, false, why);
+    api_->get_pod({ticket.ns, ticket.name, ticket.uid},
+                  [this, id = job.id, ticket, why](const kube::Response &answer, const std::optional<kube::Pod> &pod) {
+                      if (!pod && answer.status != 404)
+                          return;  // the next look asks again
+                      if (!pod || pod->uid != ticket.uid || !pod->terminal())
+                          return cancel(id, ticket.uid, false, why);
+                      const std::uint32_t status = kube::wait_status(*pod);
+                      end_job(id, [id, uid = ticket.uid, status] { return slurm::complete(id, uid, status); },
+                              fmt::format("is completed: {}, and its node's agent is silent", why));
+                  });
 }
 
 void Controller::reconcile() {

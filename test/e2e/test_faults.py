@@ -223,6 +223,16 @@ def test_agent_without_its_records_completes_the_job_of_a_pod_that_ended_meanwhi
     assert lab.slurm.job(job)["ExitCode"] == "3:0"
 
 
+def test_exit_code_outlives_an_agent_that_stays_away(lab):
+    pod, job = running_pod(lab, run_for="1s", exit_code=3)
+    lab.daemon("stop", *agents(lab))
+    lab.wait_phase(pod, "Failed")
+    wait_for(lambda: lab.slurm.job_state(job) != "RUNNING", 90, "the controller ends the job")
+    lab.daemon("start", *agents(lab))
+    assert wait_state(lab, job, "FAILED")["ExitCode"] == "3:0"
+    settled(lab)
+
+
 def test_finished_pod_outlives_an_agent_killed_before_it_completed_the_job(lab):
     """As if killed after it had proven the pod gone; the job then ends while the next agent still waits for the API server."""
     pod, job = running_pod(lab, run_for="1s")
