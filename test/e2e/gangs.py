@@ -88,7 +88,7 @@ def live_pods(lab, owner):
             if pod["status"]["phase"] in ("Pending", "Running") and not pod["metadata"].get("deletionTimestamp")]
 
 
-def wait_pods(lab, owner, count, deadline=20):
+def wait_pods(lab, owner, count, deadline=60):
     wait_for(lambda: len(live_pods(lab, owner)) == count, deadline, f"{owner['metadata']['name']} has {count} pods")
     return live_pods(lab, owner)
 
@@ -112,7 +112,7 @@ def jobs_of_owner(lab, owner):
                   key=lambda job: int(job["JobId"]))
 
 
-def wait_gang_job(lab, owner, *states, deadline=20):
+def wait_gang_job(lab, owner, *states, deadline=60):
     """The record of the gang's latest placeholder (its first part), once it is in one of these states."""
     states = states or ("PENDING", "RUNNING")
 
@@ -122,7 +122,7 @@ def wait_gang_job(lab, owner, *states, deadline=20):
     return wait_for(there, deadline, f"the job of {owner['kind']} {owner['metadata']['name']} is {' or '.join(states)}")
 
 
-def wait_running(lab, owner, count, deadline=40):
+def wait_running(lab, owner, count, deadline=60):
     """The pods, once so many run."""
     def run():
         pods = [pod for pod in pods_of(lab, owner) if pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")]
@@ -130,11 +130,11 @@ def wait_running(lab, owner, count, deadline=40):
     return wait_for(run, deadline, f"{count} pods of {owner['kind']} {owner['metadata']['name']} run", 0.1)
 
 
-def wait_all_gone(lab, pods, deadline=40):
+def wait_all_gone(lab, pods, deadline=60):
     wait_for(lambda: not uids(pods) & uids(lab.pods()), deadline, f"{len(pods)} pods are gone", 0.1)
 
 
-def running_gang(lab, owner, count, deadline=40):
+def running_gang(lab, owner, count, deadline=60):
     """(pods, job record) of a gang that runs whole, in one job that all its pods name."""
     pods = wait_running(lab, owner, count, deadline)
     job = wait_gang_job(lab, owner, "RUNNING")
@@ -179,7 +179,7 @@ def cpus_allocated(lab):
     return out
 
 
-def wait_free(lab, deadline=40):
+def wait_free(lab, deadline=60):
     wait_for(lambda: not any(cpus_allocated(lab).values()) and not lab.held(), deadline, "the nodes are free")
 
 

@@ -34,7 +34,7 @@ class Skip(Exception):
     """Raised by a test that cannot run here, with the reason."""
 
 
-def wait_for(condition, deadline=30, what=None, interval=0.02):
+def wait_for(condition, deadline=60, what=None, interval=0.02):
     """Calls condition() until it returns something true, and returns that. Trouble with a server that is just away is waited out
     like a condition not yet met. Deadlines are there to end a test that has failed, not to measure: be generous."""
     end = time.monotonic() + deadline
@@ -150,14 +150,14 @@ class Lab:
         now = self.get(pod)
         return now["status"]["phase"] if now else None
 
-    def wait_phase(self, pod, phase, deadline=30):
+    def wait_phase(self, pod, phase, deadline=60):
         wait_for(lambda: self.phase(pod) == phase, deadline, f"pod {pod['metadata']['name']} is {phase}")
         return self.get(pod)
 
-    def wait_gone(self, pod, deadline=30):
+    def wait_gone(self, pod, deadline=60):
         wait_for(lambda: self.get(pod) is None, deadline, f"pod {pod['metadata']['name']} is gone from the API")
 
-    def wait_bound(self, pod, deadline=30):
+    def wait_bound(self, pod, deadline=60):
         """The pod once it has a node."""
         return wait_for(lambda: (now := self.get(pod)) and now["spec"].get("nodeName") and now, deadline,
                         f"pod {pod['metadata']['name']} is bound")

@@ -150,7 +150,7 @@ def test_pod_deleted_while_the_gang_runs_is_replaced_in_its_slot(lab):
 
 def test_gang_that_succeeds_completes_its_job(lab):
     gang = create_job(lab, 3, run_for="1s")
-    job = wait_gang_job(lab, gang, "COMPLETED", deadline=30)
+    job = wait_gang_job(lab, gang, "COMPLETED", deadline=60)
     assert job["ExitCode"] == "0:0" and job["NumTasks"] == "3"
     wait_free(lab)
     assert len(jobs_of_owner(lab, gang)) == 1
@@ -158,7 +158,7 @@ def test_gang_that_succeeds_completes_its_job(lab):
 
 def test_gang_that_fails_completes_its_job_with_the_exit_code(lab):
     gang = create_job(lab, 2, run_for="1s", exit_code=3, backoff=0)
-    job = wait_gang_job(lab, gang, "FAILED", deadline=30)
+    job = wait_gang_job(lab, gang, "FAILED", deadline=60)
     assert job["ExitCode"] == "3:0"
     wait_free(lab)
     assert len(jobs_of_owner(lab, gang)) == 1
@@ -209,7 +209,7 @@ def test_restarted_jobset_is_a_new_gang(lab):
         wait_all_gone(lab, pods)
         again, second = running_gang(lab, jobset, 2)
         assert second["JobId"] != job["JobId"] and not uids(again) & uids(pods)
-        wait_for(lambda: lab.slurm.job_state(job["JobId"]) in ("FAILED", "CANCELLED"), 10, "the first gang's job has ended")
+        wait_for(lambda: lab.slurm.job_state(job["JobId"]) in ("FAILED", "CANCELLED"), 60, "the first gang's job has ended")
 
 
 # --- shapes and choices
@@ -270,7 +270,7 @@ def test_dependency_on_another_job_is_slurms(lab):
     second = create_job(lab, 2, run_for="0s", annotations={"berth.dev/dependency": "afterok:Job/" + first["metadata"]["name"]})
     job = wait_gang_job(lab, second, "PENDING")
     assert f"afterok:{leader['JobId']}" in job["Dependency"]
-    wait_gang_job(lab, second, "COMPLETED", deadline=40)
+    wait_gang_job(lab, second, "COMPLETED", deadline=60)
     ended, began = (lab.slurm.job(j["JobId"]) for j in (leader, job))
     assert ended["JobState"] == "COMPLETED" and began["StartTime"] >= ended["EndTime"]
 
@@ -280,7 +280,7 @@ def test_dependency_waits_for_a_workload_that_is_not_there_yet(lab):
     pod, = wait_pods(lab, second, 1)
     wait_unschedulable(lab, pod, "berth.dev/dependency", "comes-later")
     create_job(lab, 1, name="comes-later", run_for="0s")
-    wait_gang_job(lab, second, "COMPLETED", deadline=40)
+    wait_gang_job(lab, second, "COMPLETED", deadline=60)
 
 
 def test_priority_class_becomes_nice(lab):

@@ -26,6 +26,3 @@ def test_two_hundred_pods_on_twenty_nodes_start_whole(lab):
     assert wait_gang_job(lab, gang, "COMPLETED", deadline=60)["ExitCode"] == "0:0"
     wait_free(lab)
     wait_for(lambda: lab.get_owner(gang)["status"].get("succeeded") == 200, 60, "the Job counts them all")
-
-
-test_two_hundred_pods_on_twenty_nodes_start_whole.timeout = 240

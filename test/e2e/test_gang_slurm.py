@@ -53,7 +53,7 @@ def end(lab, *words):
     lab.slurm.run(client_path(lab), *words)
 
 
-def wait_states(lab, jobs, state, deadline=30):
+def wait_states(lab, jobs, state, deadline=60):
     wait_for(lambda: [lab.slurm.job(job)["JobState"] for job in jobs] == [state] * len(jobs), deadline, f"{jobs} are {state}")
 
 

@@ -92,7 +92,7 @@ def restart_slurmctld(lab):
     wait_for(lambda: set(lab.slurm.nodes().values()) == {"idle"}, 60, "slurmctld is back and all nodes are idle")
 
 
-def placeholder_of(lab, pod, state, deadline=20):
+def placeholder_of(lab, pod, state, deadline=60):
     """The id of the pod's job once it is in this state."""
     name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
@@ -327,7 +327,7 @@ def test_unsealed_and_wrongly_sealed_tickets_bind_nothing(lab):
         lab.slurm.scancel(*forged)
         lab.delete(pod)
         lab.wait_gone(pod)
-        wait_for(lambda: not lab.slurm.jobs(), 30, "no job is left")
+        wait_for(lambda: not lab.slurm.jobs(), 60, "no job is left")
     restart_slurmctld(lab)
 
 

@@ -94,7 +94,7 @@ def test_pod_that_cannot_be_killed_drains_the_node_by_name(lab):
     node = pod["spec"]["nodeName"]
     native = NativeJob(lab, pod)
     lab.slurm.scancel(job)
-    wait_for(lambda: "drain" in lab.slurm.nodes()[node], 30, "the node is drained")
+    wait_for(lambda: "drain" in lab.slurm.nodes()[node], 60, "the node is drained")
     reason = lab.slurm.node(node)["Reason"]
     assert f"default/{pod['metadata']['name']}" in reason and str(job) in reason, reason
     # A hasty admin: the second barrier stands.
@@ -112,7 +112,7 @@ def test_drained_node_settles_after_the_pod_is_removed_and_the_node_resumed(lab)
     pod, job = running_pod(lab, unkillable=True)
     node = pod["spec"]["nodeName"]
     lab.slurm.scancel(job)
-    wait_for(lambda: lab.slurm.nodes()[node] == "drained", 30, "the node is drained")
+    wait_for(lambda: lab.slurm.nodes()[node] == "drained", 60, "the node is drained")
     assert lab.held(node)
     lab.release_unkillable()
     wait_for(lambda: not lab.held(node), what="the record goes by itself")
@@ -134,7 +134,7 @@ def test_pod_that_ends_by_itself_or_by_its_user_makes_no_hold(lab):
             else:
                 began.pop(node, None)
         return not lab.slurm.jobs()
-    wait_for(over, 30, "all have ended")
+    wait_for(over, 60, "all have ended")
     assert worst < 1.5, f"a node was COMPLETING for {worst:.1f} s"
     assert all(lab.phase(pod) == "Succeeded" for pod in ends)
 

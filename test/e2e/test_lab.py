@@ -100,7 +100,7 @@ def test_force_deleted_pod_lives_on_without_an_object(lab):
     lab.delete(pod, grace=0)
     lab.wait_gone(pod)
     assert lab.processes(pod), "a kubelet takes two seconds to end a pod whose object is gone"
-    wait_for(lambda: not lab.cgroups(pod), 20, "the kubelet cleans up")
+    wait_for(lambda: not lab.cgroups(pod), 60, "the kubelet cleans up")
 
 
 def test_stuck_pod_ends_only_when_its_processes_are_killed(lab):
@@ -111,7 +111,7 @@ def test_stuck_pod_ends_only_when_its_processes_are_killed(lab):
     lab.wait_gone(pod)
     for pid in lab.processes(pod):
         os.kill(pid, 9)
-    wait_for(lambda: not lab.cgroups(pod), 20, "the cgroup is removed")
+    wait_for(lambda: not lab.cgroups(pod), 60, "the cgroup is removed")
 
 
 def test_unkillable_pod_survives_sigkill(lab):
@@ -122,7 +122,7 @@ def test_unkillable_pod_survives_sigkill(lab):
         os.kill(pid, 9)
     holds_for(lambda: lab.processes(pod), 0.5, "the process is frozen")
     lab.release_unkillable()
-    wait_for(lambda: not lab.processes(pod), 20, "the process dies once thawed")
+    wait_for(lambda: not lab.processes(pod), 60, "the process dies once thawed")
 
 
 def test_pod_without_room_is_refused_by_the_kubelet(lab):

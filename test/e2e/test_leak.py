@@ -66,7 +66,7 @@ def run_pods(lab, count):
 
 def rest(lab):
     wait_for(lambda: not lab.pods() and not lab.slurm.jobs() and not lab.held(), 60, "the lab is at rest", 0.2)
-    wait_for(lambda: not glob.glob(f"{lab.run_dir}/n*/jobs/*"), 30, "no record of a job is left", 0.2)
+    wait_for(lambda: not glob.glob(f"{lab.run_dir}/n*/jobs/*"), 60, "no record of a job is left", 0.2)
     wait_for(lambda: not lab.slurm.jobs("--states=all"), 120, "slurmctld has forgotten the jobs", 0.5)
 
 

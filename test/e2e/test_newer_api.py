@@ -42,7 +42,7 @@ def conditions(api, group):
     return {c["type"]: (c["status"], c["reason"], c["message"]) for c in now.get("status", {}).get("conditions", [])}
 
 
-def wait_condition(api, group, kind, status, *words, deadline=20):
+def wait_condition(api, group, kind, status, *words, deadline=60):
     """Waits until the group has this condition, and no other, with these words in its reason and message."""
     def there():
         now = conditions(api, group)
@@ -53,7 +53,7 @@ def wait_condition(api, group, kind, status, *words, deadline=20):
         raise AssertionError(f"the group is not told {kind} {status} {words}, but {conditions(api, group)}") from None
 
 
-def wait_whole(lab, group, count, deadline=40):
+def wait_whole(lab, group, count, deadline=60):
     """(pods, job record), once the group runs in one job."""
     def run():
         pods = [pod for pod in pods_of(lab, group) if pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")]

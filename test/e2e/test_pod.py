@@ -181,7 +181,7 @@ def namespace(lab, name):
     """A namespace that lives as long as the block. The server takes pods in it once its service account has a token."""
     lab.kube.post("/api/v1/namespaces", {"metadata": {"name": name}})
     try:
-        wait_for(lambda: lab.kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default").get("secrets"), 30, "it takes pods")
+        wait_for(lambda: lab.kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default").get("secrets"), 60, "it takes pods")
         yield
     finally:
         lab.kube.delete(f"/api/v1/namespaces/{name}")
@@ -271,10 +271,10 @@ def test_pod_recreated_at_once_is_bound_by_its_own_job_alone(lab):
         uids.append(pod["metadata"]["uid"])
         lab.delete(pod, grace=0)
     last = lab.create(name="again")
-    lab.wait_phase(last, "Running", 30)
+    lab.wait_phase(last, "Running", 60)
     job = lab.job_id(last)
     assert str(job) == jobs_of(lab, last)[0]["JobId"]
-    wait_for(lambda: [j["id"] for j in lab.slurm.jobs()] == [job], 30, "the jobs of the others are gone")
+    wait_for(lambda: [j["id"] for j in lab.slurm.jobs()] == [job], 60, "the jobs of the others are gone")
     assert lab.phase(last) == "Running"
     assert max(len(placeholders(lab).get(uid, [])) for uid in uids) <= 1
     assert not [w for w in audit(lab) if w["code"] == 403], "a right is missing"

@@ -28,9 +28,9 @@ def all_succeed(lab, pods, deadline):
 
 
 def check_each_was_bound_once_by_one_job(lab, pods):
-    wait_for(lambda: not lab.slurm.jobs(), 30, "no job is left")
-    wait_for(lambda: not lab.held(), 30, "no held record is left")
-    wait_for(lambda: set(lab.slurm.nodes().values()) == {"idle"}, 30, "all nodes are idle")
+    wait_for(lambda: not lab.slurm.jobs(), 60, "no job is left")
+    wait_for(lambda: not lab.held(), 60, "no held record is left")
+    wait_for(lambda: set(lab.slurm.nodes().values()) == {"idle"}, 60, "all nodes are idle")
     bound, known = bindings(lab), placeholders(lab)
     for pod in pods:
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
@@ -89,7 +89,7 @@ def test_what_happened_while_the_controller_was_away_is_caught_up_with(lab):
     new = lab.create(run_for="0s")
     lab.slurm.scancel("--user=root")
     lab.daemon("start", "berthd:controller")
-    lab.wait_phase(new, "Succeeded", 30)
+    lab.wait_phase(new, "Succeeded", 60)
     wait_for(lambda: lab.slurm.job_state(job) in ("CANCELLED", "FAILED"), 90, "the deleted pod's job is ended")
     assert waits["metadata"]["uid"] not in bindings(lab)
 

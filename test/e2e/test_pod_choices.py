@@ -10,7 +10,7 @@ LAB = ["--nodes", "2", "--gpus", "2", "--dbd", "--slurm-conf", HERE + "/choices.
 
 
 def job_of(lab, **words):
-    pod = lab.wait_bound(lab.create(**words), 30)
+    pod = lab.wait_bound(lab.create(**words), 60)
     job, = jobs_of(lab, pod)
     return job
 

@@ -144,7 +144,7 @@ def test_scancel_while_the_controller_is_away_is_told_when_it_returns(lab):
     assert len(jobs_of(lab, pod)) == 1
 
 
-def ended_by_slurm(lab, pod, job, state, reason, deadline=20):
+def ended_by_slurm(lab, pod, job, state, reason, deadline=60):
     """The pod is deleted at once and told why, and the node stays COMPLETING until its processes are gone."""
     wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), deadline, "the pod is deleted")
     told = wait_for(lambda: lab.condition(pod, "DisruptionTarget"), what="the pod gets a condition")
@@ -159,7 +159,7 @@ def test_scancel_of_a_running_pods_job_deletes_the_pod_and_says_why(lab):
     pod, job = running_pod(lab, pod=keep(lab.pod(die_after="2s")))
     try:
         lab.slurm.scancel(job)
-        wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 5, "the pod is deleted")
+        wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), what="the pod is deleted")
         assert lab.processes(pod), "it was told at once, and it takes its time"
         assert lab.slurm.job_state(job) == "COMPLETING"
         ended_by_slurm(lab, pod, job, "CANCELLED", "SlurmCancelled")
@@ -219,8 +219,8 @@ def test_cancel_racing_with_bind_leaves_nothing_behind(lab):
         wait_for(lambda until=until: time.monotonic() >= until, interval=0.001)
         lab.slurm.scancel(job)
     for pod in pods:
-        lab.wait_gone(pod, 30)
-    wait_for(lambda: quiet(lab), 30, "nothing is left")
+        lab.wait_gone(pod, 60)
+    wait_for(lambda: quiet(lab), 60, "nothing is left")
     known = placeholders(lab)
     for pod in pods:
         job, = known[pod["metadata"]["uid"]]
@@ -237,8 +237,8 @@ def test_delete_racing_with_bind_leaves_nothing_behind(lab):
         wait_for(lambda until=until: time.monotonic() >= until, interval=0.001)
         lab.delete(pod)
     for pod in pods:
-        lab.wait_gone(pod, 30)
-    wait_for(lambda: quiet(lab), 30, "nothing is left")
+        lab.wait_gone(pod, 60)
+    wait_for(lambda: quiet(lab), 60, "nothing is left")
     known = placeholders(lab)
     for pod in pods:
         jobs = known.get(pod["metadata"]["uid"], [])

@@ -15,7 +15,7 @@ def status(lab, group):
     return lab.get_owner(group).get("status", {})
 
 
-def wait_status(lab, group, deadline=20, **wanted):
+def wait_status(lab, group, deadline=60, **wanted):
     """The status, once it has these values; a count that is 0 may be left out of it."""
     def there():
         now = status(lab, group)
@@ -148,7 +148,7 @@ def test_all_members_of_a_group_that_is_larger_than_its_minimum_run(lab):
     group = create_group(lab, 3)
     job = create_job(lab, 8, gang=False, labels={GROUP: group["metadata"]["name"]}, run_for="3s")
     wait_running(lab, group, 8)
-    wait_status(lab, group, phase="Finished", succeeded=8, failed=0, deadline=40)
+    wait_status(lab, group, phase="Finished", succeeded=8, failed=0, deadline=60)
     wait_for(lambda: lab.get_owner(job)["status"].get("succeeded") == 8, what="the Job is done")
     wait_free(lab)
 

@@ -14,7 +14,7 @@ def real(lab, command, **words):
 
 def ended_with(lab, pod, state, code):
     job = lab.job_id(pod)
-    wait_state(lab, job, state, deadline=30)
+    wait_state(lab, job, state, deadline=60)
     assert lab.slurm.job(job)["ExitCode"] == code
     assert not lab.processes(pod)
     assert len(jobs_of(lab, pod)) == 1 and bindings(lab)[pod["metadata"]["uid"]] == 1
@@ -57,7 +57,7 @@ def test_scancel_holds_the_node_until_the_containers_are_gone(lab):
     try:
         native = lab.slurm.sbatch("--partition=real", "--exclusive")
         lab.slurm.scancel(job)
-        wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 10, "the pod is deleted")
+        wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), what="the pod is deleted")
         holds_for(lambda: lab.slurm.job_state(native) == "PENDING" and lab.processes(pod), 2, "the pod takes its time")
         assert lab.slurm.job_state(job) == "COMPLETING" and "completing" in lab.slurm.nodes()["real"]
         told = wait_for(lambda: lab.condition(pod, "DisruptionTarget"), what="the pod is told why")

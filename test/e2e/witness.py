@@ -24,12 +24,12 @@ def jobs_of(lab, pod):
     return placeholders(lab).get(pod["metadata"]["uid"], [])
 
 
-def wait_job(lab, pod, deadline=20):
+def wait_job(lab, pod, deadline=60):
     """The pod's placeholder, once there is one."""
     return wait_for(lambda: jobs_of(lab, pod), deadline, f"pod {pod['metadata']['name']} has a job")[0]
 
 
-def wait_state(lab, job, *states, deadline=20):
+def wait_state(lab, job, *states, deadline=60):
     """The job's record, once it is in one of these states."""
     wait_for(lambda: lab.slurm.job_state(job) in states, deadline, f"job {job} is {' or '.join(states)}")
     return lab.slurm.job(job)
@@ -79,7 +79,7 @@ def scheduled(lab, pod):
     return tuple(condition.get(key, "") for key in ("status", "reason", "message"))
 
 
-def wait_unschedulable(lab, pod, *words, deadline=20):
+def wait_unschedulable(lab, pod, *words, deadline=60):
     """The message of PodScheduled, once it is False and Unschedulable and has these words."""
     def told():
         status, reason, message = scheduled(lab, pod)
@@ -109,7 +109,7 @@ def waiting_pod(lab, **words):
 def running_pod(lab, **words):
     """A pod that runs, and its job."""
     pod = lab.create(**words)
-    pod = lab.wait_phase(pod, "Running", 30)
+    pod = lab.wait_phase(pod, "Running", 60)
     return pod, lab.job_id(pod)
 
 
