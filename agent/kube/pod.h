@@ -95,6 +95,8 @@ struct Pod {
     // The PodScheduled condition as it stands.
     std::string scheduled_status, scheduled_reason, scheduled_message;
 
+    bool suspended = false;  // the condition berth.dev/Suspended is True
+
     // How the pod's containers ended, for a terminal pod (and the best knowledge while it is dying): the first
     // container that failed, by finishing time; 0 and 0 when all succeeded.
     int exit_code = 0;        // as reported (137 for OOMKilled); 1 for a failed pod of which no container failed

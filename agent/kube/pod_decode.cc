@@ -5,6 +5,7 @@
 #include <ctime>
 #include <limits>
 
+#include "agent/keys.h"
 #include "agent/kube/json_text.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/record_decode.h"
@@ -142,6 +143,8 @@ void read_spec(Json spec, Pod &pod) {
 void read_status(Json status, Json spec, bool has_spec, Pod &pod) {
     pod.phase = phase_of(text(status, "phase"));
     each(status, "conditions", [&](Json condition) {
+        if (text(condition, "type") == keys::suspended)
+            pod.suspended = text(condition, "status") == "True";
         if (text(condition, "type") != "PodScheduled")
             return;
         pod.scheduled_status = text(condition, "status");

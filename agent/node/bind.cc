@@ -3,6 +3,7 @@
 
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/node/freezer.h"
 #include "agent/node/node_agent.h"
 
 namespace berth::node {
@@ -142,6 +143,9 @@ void NodeAgent::decide(const BerthPtr &berth) {
             berth->gang->refusal = lack;
         return finish(berth);
     }
+    if (job.state == slurm::JobState::suspended)
+        return wait_and_tell(berth, "SlurmSuspended",
+                             fmt::format("Slurm job {0} is suspended, and its pod waits: scontrol resume {0}", berth->job));
     if (!node_ready_) {
         log::info("pod {} waits: Kubernetes node {} is not ready or not schedulable", name, kube_node_);
         return try_again(berth);
@@ -214,7 +218,14 @@ void NodeAgent::bound(const BerthPtr &berth) {
     berth->stage = Stage::docked;
     berth->backoff = {};
     if (berth->pod_absent || berth->terminal())
-        finish(berth);
+        return finish(berth);
+    // An agent before this one may have frozen it.
+    berth->frozen = berth->suspended = frozen(cgroup_of(*berth));
+    const bool suspended = berth->job_seen && berth->job_seen->state == slurm::JobState::suspended;
+    if (suspended != berth->suspended)
+        ask_suspension(berth->job, berth->nonce);
+    else if (berth->pod_seen)
+        heed_condition(berth);
 }
 
 void NodeAgent::try_again(const BerthPtr &berth) {

@@ -212,6 +212,8 @@ void NodeAgent::on_pod(kube::Pod &&pod) {
     berth->pod_seen = std::move(pod);
     if (berth->stage == Stage::docked && berth->terminal())
         finish(berth);
+    else if (berth->stage == Stage::docked)
+        heed_condition(berth);
     else if (berth->stage == Stage::ending)
         hold_on(berth);
 }
@@ -327,6 +329,8 @@ void NodeAgent::verified(const std::string &job_key, const Result<std::optional<
             lose(berth);
         else if (!job->active())
             end(berth, "its job has ended");
+        else if ((job->state == slurm::JobState::suspended) != berth->suspended || (berth->suspended && !berth->frozen))
+            ask_suspension(berth->job, berth->nonce);
     }
     if (const auto found = gangs_.find(job_key); found != gangs_.end() && !found->second->over) {
         const GangPtr gang = found->second;

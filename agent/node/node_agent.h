@@ -15,7 +15,7 @@
 //
 // What survives a crash: the files of proto/records.h, the jobs in Slurm and the pods in the API. start() rebuilds
 // everything from them. All on the loop's thread. bind.cc holds the way in (claims.cc the volumes' part of it), muster.cc a gang's,
-// hold.cc the way out.
+// suspension.cc what a suspended job means, hold.cc the way out.
 #pragma once
 
 #include <chrono>
@@ -66,6 +66,10 @@ struct Berth {
 
     std::string told;            // why it waits, as the last event on the pod says
     bool claims_bound = false;   // its volumes are there
+
+    bool suspended = false;      // docked: slurmctld said so, and the pod is or will be frozen
+    bool frozen = false;         // its cgroup was there to be frozen
+    bool suspended_seen = false; // the condition berth.dev/Suspended when it was last heeded
 
     bool by_itself = false;      // finishing: the pod ended, rather than was deleted
 
@@ -149,6 +153,13 @@ class NodeAgent : public Role {
     std::set<std::uint32_t> taken_slots(const Gang &gang) const;
     bool job_fresh(const Gang &gang) const;
 
+    // suspension.cc: pods of suspended jobs are frozen
+    void heed_condition(const BerthPtr &berth);
+    void ask_suspension(std::uint32_t job, const std::string &nonce);
+    void follow_job(const BerthPtr &berth, const slurm::Job &job);
+    void freeze(const BerthPtr &berth);
+    void thaw(const BerthPtr &berth);
+
     // hold.cc: the way out
     void end(const BerthPtr &berth, std::string_view why);
     void hold_on(const BerthPtr &berth);   // one look while ending
@@ -158,6 +169,7 @@ class NodeAgent : public Role {
     void ask_api(const BerthPtr &berth);   // whether the pod is still there
     void finish(const BerthPtr &berth);
     void complete_job(const BerthPtr &berth);
+    PodCgroup cgroup_of(const Berth &berth) const;
     bool processes_gone(const Berth &berth) const;
     void release(const BerthPtr &berth);   // the pod is gone: held/ goes
     void settle(std::uint32_t job, const std::string &nonce);  // once no berth of the job is left: records, epilogs
@@ -180,6 +192,7 @@ class NodeAgent : public Role {
     std::map<std::string, GangPtr> gangs_;    // by Gang::key()
     std::map<std::string, std::vector<ConnectionId>> epilogs_;  // that wait, by job key
     std::map<std::uint32_t, std::vector<JobDone>> loads_;       // under way, by job
+    std::map<std::string, bool> suspensions_asked_;             // likewise, by job key: whether to ask once more
     std::set<std::string> finished_;  // uids of pods that are settled here while the watch, which lags, may still show them alive
     bool records_lost_ = false;      // there was no run directory when this agent started; until the pods are listed
     bool node_ready_ = false;
