@@ -27,6 +27,7 @@ bool NodeAgent::processes_gone(const Berth &berth) const { return !cgroup_of(ber
 void NodeAgent::release(const BerthPtr &berth) {
     run_dir_.remove(RunDir::held, berth->pod.uid);
     berth->held = false;
+    capacity_.forget(berth->pod.uid);
     if (berth->terminal() && !berth->pod_absent)
         finished_.insert(berth->pod.uid);
 }
