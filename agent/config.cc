@@ -314,11 +314,18 @@ Result<void> read_controller(const Place &at, ControllerConfig &c) {
 }
 
 Result<void> read_node(const Place &at, NodeConfig &node) {
+    const auto isolation = [&](std::string_view text) -> Result<void> {
+        if (text != "shares" && text != "cores")
+            return Error{fmt::format("\"{}\" is refused; accepted are shares and cores", shown(text))};
+        node.isolation = text == "cores" ? Isolation::cores : Isolation::shares;
+        return {};
+    };
     return read_map(at, {
                             {"run_dir", text_field(node.run_dir, absolute_path)},
                             {"kube_name", text_field(node.kube_name, object_name_or_empty)},
                             {"cgroup_mount", text_field(node.cgroup_mount, absolute_path)},
                             {"cgroup_root", text_field(node.cgroup_root, absolute_path)},
+                            {"isolation", parsed_field(isolation)},
                             {"reconcile", duration_field(node.reconcile)},
                         });
 }

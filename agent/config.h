@@ -75,11 +75,15 @@ struct ControllerConfig {
     std::chrono::milliseconds condition_delay{1000};  // a pod that waits longer than this is told why
 };
 
+// How pods and native jobs share a node's CPUs.
+enum class Isolation : std::uint8_t { shares, cores };
+
 struct NodeConfig {
     std::string run_dir = "/run/berth";  // "%n" is replaced by the Slurm node name
     std::string kube_name;               // Kubernetes node name; empty: the Slurm node name
     std::string cgroup_mount = "/sys/fs/cgroup";
     std::string cgroup_root = "/";       // the kubelet's --cgroup-root; "%n" likewise
+    Isolation isolation = Isolation::shares;  // cores: pods run on the CPUs of their job alone
     std::chrono::seconds reconcile{30};
 };
 

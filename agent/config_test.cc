@@ -56,6 +56,7 @@ void check_defaults(const Config &got, const Config &expected) {
     check_text(got.node.kube_name, expected.node.kube_name);
     check_text(got.node.cgroup_mount, expected.node.cgroup_mount);
     check_text(got.node.cgroup_root, expected.node.cgroup_root);
+    ck_assert(got.node.isolation == expected.node.isolation);
     ck_assert(got.node.reconcile == expected.node.reconcile);
     ck_assert(got.hold.max_grace == expected.hold.max_grace);
     ck_assert(got.hold.limit == expected.hold.limit);
@@ -133,7 +134,7 @@ START_TEST(the_example_shows_every_key) {
         "memory cpu time_limit exclusive gang managed_taint gres resource license as unmet resources "
         "pod_affinity topology_spread priority_classes qos nice features label controller doorbell_port notify_socket "
         "placeholder_table reconcile submit_threads condition_delay node run_dir kube_name "
-        "cgroup_mount cgroup_root hold max_grace limit kill_wait api_down");
+        "cgroup_mount cgroup_root isolation hold max_grace limit kill_wait api_down");
     for (std::string key; keys >> key;)
         ck_assert_msg(text.find(key + ":") != std::string::npos, "%s", key.c_str());
 }
@@ -176,7 +177,7 @@ priority_classes:
 features: [{label: example.com/model}, {label: zone}]
 controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8,
              condition_delay: 250ms}
-node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, reconcile: 10s}
+node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, isolation: cores, reconcile: 10s}
 hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
 )");
     Config expected;
@@ -193,7 +194,7 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
     expected.priority_classes = {{"urgent", "high", {}}, {"system-node-critical", "q.1", -5}, {"patient", "", 100}};
     expected.features = {{"example.com/model"}, {"zone"}};
     expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250)};
-    expected.node = {"/run/berth/%n", "n1.example", "/c", "/kube/%n", std::chrono::seconds(10)};
+    expected.node = {"/run/berth/%n", "n1.example", "/c", "/kube/%n", Isolation::cores, std::chrono::seconds(10)};
     expected.hold = {std::chrono::seconds(60), std::chrono::seconds(60), std::chrono::seconds(5),
                      std::chrono::seconds(3600)};
     check_defaults(got, expected);

@@ -1,4 +1,4 @@
-// The annotation keys that Berth writes, under the names that users of slurm-bridge know, and its own.
+// The names that Berth writes into pods, as users of slurm-bridge know them, and its own. Annotations, where nothing else is said.
 #pragma once
 
 namespace berth::keys {
@@ -9,5 +9,7 @@ constexpr const char *slurm_node_name = "slinky.slurm.net/slurm-nodename";  // l
 constexpr const char *gang = "berth.dev/gang";
 constexpr const char *nonce = "berth.dev/nonce";
 constexpr const char *slot = "berth.dev/slot";  // of a gang's pod: "PART.SLOT"
+
+constexpr const char *suspended = "berth.dev/Suspended";  // a condition: slurmctld has suspended the pod's job
 
 }  // namespace berth::keys

@@ -64,6 +64,8 @@ void Controller::on_pod(kube::Pod &&pod) {
             workload->note_end(member.pod);
         if (!workload->group.empty())
             groups_->on_pod(workload->group, member.pod);
+        if (workload->suspended || member.pod.suspended)
+            tell_suspension(workload);
         if (workload->state == State::refused && !news && member.ready())
             return;
         return settle(workload);

@@ -164,6 +164,7 @@ void Controller::submit(const WorkloadPtr &workload) {
     Workload &w = *workload;
     w.job = 0;
     w.seen.reset();
+    w.suspended = false;
     w.unbound_since = {};
     w.ends.clear();
     const auto refuse = [&](std::string problem) {

@@ -104,6 +104,7 @@ class Controller : public Role {
     void tell_refused(const WorkloadPtr &workload);
     void tell_notes(const WorkloadPtr &workload);
     void reject(const WorkloadPtr &workload);
+    void tell_suspension(const WorkloadPtr &workload);
     void dismiss(const WorkloadPtr &workload);
     void dismiss_unbound(const WorkloadPtr &workload, Member &member, const kube::Event &event);
     void dismiss_member(const WorkloadPtr &workload, Member &member, const kube::Event &event);

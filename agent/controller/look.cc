@@ -195,7 +195,10 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
             watch_deadline(workload);
             tell_waiting(workload);
         } else if (mine->running()) {
+            w.suspended = std::any_of(mine->parts.begin(), mine->parts.end(),
+                                      [](const slurm::Job *part) { return part->state == slurm::JobState::suspended; });
             post(workload, Event::job_running);
+            tell_suspension(workload);
             replace_if_unnoticed(workload);
         } else {
             for (const slurm::Job *part : mine->parts)
@@ -235,7 +238,8 @@ void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
         !workload->only().pod.claims.empty())
         return;
     const auto now = loop_.now();
-    if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable())
+    // Nothing is bound for a suspended job.
+    if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable() || workload->suspended)
         workload->unbound_since = now;
     const bool may_be_reused =
         slurmctld_changed_ && workload->seen->start_time >= boot_time_ && now - *slurmctld_changed_ < ids_are_reused_for;

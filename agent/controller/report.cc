@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "agent/controller/controller.h"
+#include "agent/keys.h"
 #include "agent/log.h"
 
 namespace berth {
@@ -125,6 +126,40 @@ void Controller::reject(const WorkloadPtr &workload) {
     tell_refused(workload);
     workload->backoff /= 2;  // of which tell_refused() has made the next step
     retry_later(workload, rejected_for);
+}
+
+// The nodes' agents hear of a suspended job by this condition and freeze its pods, as slurmctld confirms; pods of jobs that end are theirs.
+void Controller::tell_suspension(const WorkloadPtr &workload) {
+    if (!workload->seen || !workload->seen->active())
+        return;
+    const bool suspended = workload->suspended;
+    for (auto &[uid, member] : workload->members) {
+        const kube::Pod &pod = member.pod;
+        const bool concerned = member.bound() && member.live() && !pod.deleting && pod.annotation(keys::nonce) == workload->nonce;
+        if (!concerned || member.suspension_open || member.suspension_told.value_or(pod.suspended) == suspended)
+            continue;
+        member.suspension_open = true;
+        member.suspension_told = suspended;
+        const std::string message = suspended ? fmt::format("Slurm job {0} is suspended, and the pod's processes are frozen: scontrol resume {0}", workload->job)
+                                              : fmt::format("Slurm job {} was resumed, and the pod's processes go on", workload->job);
+        const kube::Event event{suspended ? "Warning" : "Normal", suspended ? "SlurmSuspended" : "SlurmResumed",
+                                suspended ? "Suspending" : "Resuming", message};
+        log::info("pod {}: {}", pod.full_name(), message);
+        api_->set_condition(member.ref(), {keys::suspended, suspended ? "True" : "False", event.reason, message},
+                            [this, workload, ref = member.ref(), event](const kube::Response &response) {
+                                const auto still = workload->members.find(ref.uid);
+                                if (still == workload->members.end())
+                                    return;
+                                still->second.suspension_open = false;
+                                if (response.ok()) {
+                                    api_->post_event(ref, event);
+                                    return tell_suspension(workload);  // the job may have been resumed meanwhile
+                                }
+                                still->second.suspension_told.reset();  // the next look writes it
+                                if (response.status != 404 && response.status != 409)
+                                    log::warning("writing the condition of pod {}/{}: {}", ref.ns, ref.name, response.error);
+                            });
+    }
 }
 
 // Slurm's decision is final: the pods are told why and go. A bound one is told and deleted by its node's agent, which knows

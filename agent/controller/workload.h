@@ -24,6 +24,8 @@ struct Member {
     std::string told;  // the last condition message written
     std::chrono::steady_clock::time_point told_at{};
     bool dismissal_told = false;
+    std::optional<bool> suspension_told;  // what was last written as berth.dev/Suspended
+    bool suspension_open = false;         // that write is under way
 
     kube::PodRef ref() const { return {pod.ns, pod.name, pod.uid}; }
     bool bound() const { return !pod.node_name.empty(); }
@@ -47,6 +49,7 @@ struct Workload {
     bool late = false;                      // split off from a gang that had no room for it
     std::chrono::steady_clock::time_point job_known{};  // looks that began earlier say nothing about this job
     std::optional<slurm::Job> seen;         // what the last look showed
+    bool suspended = false;                 // likewise: some part of it is
     std::string problem;                    // why it was refused
     std::vector<std::string> notes;         // what could not be honoured, told once
     std::chrono::steady_clock::time_point unbound_since{};  // of the running job

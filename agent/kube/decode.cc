@@ -68,6 +68,12 @@ Result<void> read(Json from, Node &node) {
         node.cpu_milli = *cpu;
     if (const auto memory = parse_units(text(allocatable, "memory")))
         node.memory_bytes = *memory;
+    if (const auto pods = parse_units(text(allocatable, "pods")))
+        node.pods = *pods;
+    for (const auto field : allocatable)
+        if (std::string_view value; field.key != "cpu" && field.key != "memory" && field.key != "pods" && field.value.get(value) == SUCCESS)
+            if (const auto units = parse_units(value))
+                node.extended.emplace_back(field.key, *units);
     return {};
 }
 

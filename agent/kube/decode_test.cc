@@ -165,6 +165,38 @@ struct ResourceCase {
     long long cpu, memory;
 };
 
+START_TEST(suspension_is_read_from_its_condition) {
+    ck_assert(!pod("{}", "{}").suspended);
+    ck_assert(pod("{}", R"({"conditions":[{"type":"berth.dev/Suspended","status":"True"}]})").suspended);
+    ck_assert(!pod("{}", R"({"conditions":[{"type":"berth.dev/Suspended","status":"False"}]})").suspended);
+}
+END_TEST
+
+START_TEST(requests_are_kept_apart_where_limits_are_higher) {
+    const Pod higher = pod(R"({"containers":[{"resources":{"requests":{"cpu":"1","memory":"1Mi"},"limits":{"cpu":"4","memory":"1Mi"}}}]})", "{}");
+    ck_assert_int_eq(higher.need.cpu_milli, 4000);
+    ck_assert(higher.requests != nullptr);
+    ck_assert_int_eq(higher.requested().cpu_milli, 1000);
+    ck_assert_int_eq(higher.requested().memory_bytes, 1 << 20);
+    const Pod limits_alone = pod(R"({"containers":[{"resources":{"limits":{"cpu":"4"}}}]})", "{}");
+    ck_assert(limits_alone.requests == nullptr);
+    ck_assert_int_eq(limits_alone.requested().cpu_milli, 4000);
+}
+END_TEST
+
+START_TEST(memory_is_limited_when_every_container_is_or_the_pod) {
+#define LIMITED R"({"resources":{"limits":{"memory":"1Mi"}}})"
+#define OPEN R"({"resources":{"requests":{"memory":"1Mi"}}})"
+    ck_assert(pod(R"({"containers":[)" LIMITED "]}", "{}").memory_limited);
+    ck_assert(!pod(R"({"containers":[)" OPEN "]}", "{}").memory_limited);
+    ck_assert(!pod(R"({"containers":[)" LIMITED "," OPEN "]}", "{}").memory_limited);
+    ck_assert(!pod(R"({"containers":[)" LIMITED R"(],"initContainers":[)" OPEN "]}", "{}").memory_limited);
+    ck_assert(pod(R"({"resources":{"limits":{"memory":"1Gi"}},"containers":[)" OPEN "]}", "{}").memory_limited);
+#undef LIMITED
+#undef OPEN
+}
+END_TEST
+
 START_TEST(init_containers_and_sidecars_count_as_the_scheduler_counts_them) {
 #define C(name, cpu) "{\"name\":\"" name "\",\"resources\":{\"requests\":{\"cpu\":\"" cpu "\"}}}"
 #define S(name, cpu) \
@@ -327,11 +359,14 @@ START_TEST(events_are_told_apart) {
     const auto added = event(
         R"({"type":"ADDED","object":{"metadata":{"name":"n1","uid":"u","resourceVersion":"5"},
         "spec":{"unschedulable":true},
-        "status":{"allocatable":{"cpu":"1500m","memory":"2Gi"},"conditions":[{"type":"Ready","status":"True"}]}}})");
+        "status":{"allocatable":{"cpu":"1500m","memory":"2Gi","pods":"110","nvidia.com/gpu":"4"},"conditions":[{"type":"Ready","status":"True"}]}}})");
     ck_assert(added.ok() && added->kind == Kind::added);
     ck_assert(added->object.ready && added->object.unschedulable);
     ck_assert_int_eq(added->object.cpu_milli, 1500);
     ck_assert_int_eq(added->object.memory_bytes, 2LL << 30);
+    ck_assert_int_eq(added->object.pods, 110);
+    const std::vector<std::pair<std::string, std::int64_t>> extended{{"nvidia.com/gpu", 4}};
+    ck_assert(added->object.extended == extended);
     const auto bookmark = event(R"({"type":"BOOKMARK","object":{"kind":"Node","metadata":{"resourceVersion":"77"}}})");
     ck_assert(bookmark->kind == Kind::bookmark);
     ck_assert_text(bookmark->resource_version, "77");
@@ -393,6 +428,8 @@ int main() {
                   {a_pod_is_read_and_the_rest_dropped, where_a_pod_wants_to_be_is_read,
                    a_pod_that_asks_for_no_place_has_none, names_of_workloads_are_kept_and_their_repetitions_are_not,
                    a_node_has_labels_and_taints, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
+                   requests_are_kept_apart_where_limits_are_higher, memory_is_limited_when_every_container_is_or_the_pod,
+                   suspension_is_read_from_its_condition,
                    init_containers_and_sidecars_count_as_the_scheduler_counts_them,
                    a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch, the_first_failure_says_how_the_pod_ended,
                    broken_objects_give_an_error_and_never_a_crash, deep_nesting_and_huge_numbers_are_refused,

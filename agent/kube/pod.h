@@ -83,6 +83,8 @@ struct Pod {
     std::int64_t grace_seconds = 30;
     std::int64_t active_deadline_seconds = 0;  // 0: none
     Resources need;
+    std::shared_ptr<const Resources> requests;  // the same by requests alone; null: no limit is above its request
+    bool memory_limited = false;  // each container has a memory limit, or the pod as a whole: the kubelet bounds the pod's cgroup
     std::string problem;    // why the pod cannot be translated (a bad quantity); empty when it can
     KeyValues annotations;  // only those under slurmjob.slinky.slurm.net/, slinky.slurm.net/, scheduler.slinky.slurm.net/,
                             // berth.dev/ and scheduling.x-k8s.io/, leaderworkerset.sigs.k8s.io/size, and
@@ -95,6 +97,8 @@ struct Pod {
     // The PodScheduled condition as it stands.
     std::string scheduled_status, scheduled_reason, scheduled_message;
 
+    bool suspended = false;  // the condition berth.dev/Suspended is True
+
     // How the pod's containers ended, for a terminal pod (and the best knowledge while it is dying): the first
     // container that failed, by finishing time; 0 and 0 when all succeeded.
     int exit_code = 0;        // as reported (137 for OOMKilled); 1 for a failed pod of which no container failed
@@ -102,6 +106,7 @@ struct Pod {
     std::string exit_reason;  // "OOMKilled", "Error", ...; a failed pod's own reason ("Evicted", "OutOfcpu") goes first
     bool exit_known = false;  // some container reported its end, or the pod is terminal
 
+    const Resources &requested() const { return requests ? *requests : need; }  // what a kubelet counts
     bool terminal() const { return phase == Phase::succeeded || phase == Phase::failed; }
     std::string full_name() const { return ns + "/" + name; }
     std::string_view annotation(std::string_view key) const;  // "" when absent
@@ -122,7 +127,8 @@ struct Node {
     bool unschedulable = false;
     KeyValues labels;           // all of them
     std::vector<Taint> taints;
-    std::int64_t cpu_milli = 0, memory_bytes = 0;  // allocatable
+    std::int64_t cpu_milli = 0, memory_bytes = 0, pods = 0;         // allocatable; 0: not known
+    std::vector<std::pair<std::string, std::int64_t>> extended;     // likewise, as in Resources, and 0 where it says so
 };
 
 }  // namespace berth::kube

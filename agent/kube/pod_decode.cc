@@ -5,6 +5,7 @@
 #include <ctime>
 #include <limits>
 
+#include "agent/keys.h"
 #include "agent/kube/json_text.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/record_decode.h"
@@ -132,16 +133,22 @@ void read_spec(Json spec, Pod &pod) {
     pod.gated = has_items(spec, "schedulingGates");
     pod.placement = read_placement(spec);
     read_claims(spec, pod);
-    auto need = pod_resources(spec);
+    auto need = pod_resources(spec, Counted::larger);
     if (need)
         pod.need = std::move(*need);
     else
         pod.problem = need.error();
+    // Few pods have limits above their requests, and tens of thousands are kept.
+    if (auto requests = pod_resources(spec, Counted::requests); requests && *requests != pod.need)
+        pod.requests = std::make_shared<const Resources>(std::move(*requests));
+    pod.memory_limited = memory_limited(spec);
 }
 
 void read_status(Json status, Json spec, bool has_spec, Pod &pod) {
     pod.phase = phase_of(text(status, "phase"));
     each(status, "conditions", [&](Json condition) {
+        if (text(condition, "type") == keys::suspended)
+            pod.suspended = text(condition, "status") == "True";
         if (text(condition, "type") != "PodScheduled")
             return;
         pod.scheduled_status = text(condition, "status");

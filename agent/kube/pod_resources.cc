@@ -67,23 +67,29 @@ Result<void> read_quantities(Object quantities, Amounts &into) {
     return {};
 }
 
-// The larger of request and limit, for each resource.
-Result<Amounts> read_resources(Object holder) {
+Result<Amounts> read_resources(Object holder, Counted which) {
     Amounts out;
+    Amounts limits;
     Object resources, quantities;
     if (holder["resources"].get(resources) != SUCCESS)
         return out;
-    for (const char *key : {"requests", "limits"})
-        if (resources[key].get(quantities) == SUCCESS)
-            if (const auto read = read_quantities(quantities, out); !read)
-                return Error{read.error()};
+    if (resources["requests"].get(quantities) == SUCCESS)
+        if (const auto read = read_quantities(quantities, out); !read)
+            return Error{read.error()};
+    if (resources["limits"].get(quantities) == SUCCESS)
+        if (const auto read = read_quantities(quantities, limits); !read)
+            return Error{read.error()};
+    if (which == Counted::larger)
+        raise(out, limits);
+    else
+        out.merge(limits);  // adds what is not there
     return out;
 }
 
-Result<Amounts> container_amounts(simdjson::dom::element element, Object &container) {
+Result<Amounts> container_amounts(simdjson::dom::element element, Object &container, Counted which) {
     if (element.get(container) != SUCCESS)
         return Error{"a container is not an object"};
-    auto out = read_resources(container);
+    auto out = read_resources(container, which);
     if (!out) {
         std::string_view name = "?";
         [[maybe_unused]] const auto missing = container["name"].get(name);
@@ -113,13 +119,13 @@ bool is_sidecar(Object init_container) {
     return init_container["restartPolicy"].get(policy) == SUCCESS && policy == "Always";
 }
 
-Result<Resources> pod_resources(Object spec) {
+Result<Resources> pod_resources(Object spec, Counted counted) {
     Amounts total, sidecars, init;
     Array list;
     if (spec["containers"].get(list) == SUCCESS)
         for (const auto element : list) {
             Object container;
-            const auto need = container_amounts(element, container);
+            const auto need = container_amounts(element, container, counted);
             if (!need)
                 return Error{need.error()};
             if (const auto added = add(total, *need); !added)
@@ -129,7 +135,7 @@ Result<Resources> pod_resources(Object spec) {
     if (spec["initContainers"].get(list) == SUCCESS)
         for (const auto element : list) {
             Object container;
-            const auto need = container_amounts(element, container);
+            const auto need = container_amounts(element, container, counted);
             if (!need)
                 return Error{need.error()};
             Amounts step = sidecars;
@@ -144,7 +150,7 @@ Result<Resources> pod_resources(Object spec) {
         }
     raise(total, init);
     // Resources of the pod as a whole, where the server knows them, stand in place of the sum.
-    const auto whole = read_resources(spec);
+    const auto whole = read_resources(spec, counted);
     if (!whole)
         return Error{"the pod's own resources: " + whole.error()};
     for (const auto &[name, value] : *whole)
@@ -160,6 +166,24 @@ Result<Resources> pod_resources(Object spec) {
             return Error{"overhead: " + read.error()};
     }
     return to_resources(total);
+}
+
+bool memory_limited(Object spec) {
+    const auto limited = [](Object holder) {
+        simdjson::dom::element limit;
+        return holder.at_pointer("/resources/limits/memory").get(limit) == SUCCESS;
+    };
+    if (limited(spec))
+        return true;
+    for (const char *key : {"containers", "initContainers"}) {
+        Array list;
+        if (spec[key].get(list) != SUCCESS)
+            continue;
+        for (const auto element : list)
+            if (Object container; element.get(container) != SUCCESS || !limited(container))
+                return false;
+    }
+    return true;
 }
 
 Result<Resources> resource_list(Object quantities) {

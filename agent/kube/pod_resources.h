@@ -8,8 +8,12 @@
 
 namespace berth::kube {
 
+// What counts of each container: the larger of request and limit, or what kubelets go by, the request (a limit where there is none).
+enum class Counted { larger, requests };
 // `spec` of a pod. Errors name the container and the resource.
-Result<Resources> pod_resources(simdjson::dom::object spec);
+Result<Resources> pod_resources(simdjson::dom::object spec, Counted counted);
+// Whether each container, or the pod as a whole, has a limit of memory.
+bool memory_limited(simdjson::dom::object spec);
 
 // A map of quantities by itself, such as a PodGroup's minResources.
 Result<Resources> resource_list(simdjson::dom::object quantities);

@@ -3,6 +3,7 @@
 
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/node/freezer.h"
 #include "agent/node/node_agent.h"
 
 namespace berth::node {
@@ -59,7 +60,8 @@ void NodeAgent::look(const BerthPtr &berth) {
         });
     }
     // A server that honours the Binding's uid does this look itself; and a gang's pod was just seen by its watch.
-    const bool seen_enough = berth->member() || (berth->ticket && berth->ticket->plain);
+    // Devices are counted by Kubernetes' names, which the ticket does not have.
+    const bool seen_enough = berth->member() || (berth->ticket && berth->ticket->plain && berth->ticket->gres.empty());
     if (uid_precondition_ && !berth->held && berth->backoff.count() == 0 && seen_enough) {
         berth->pod_looked = true;
         return arrived();
@@ -84,11 +86,11 @@ bool NodeAgent::belongs(const slurm::Job &job, const Berth &berth) const {
 }
 
 // Said once, not at every look.
-void NodeAgent::wait_and_tell(const BerthPtr &berth, const std::string &reason, const std::string &why) {
-    if (berth->told != why) {
+void NodeAgent::wait_and_tell(const BerthPtr &berth, const std::string &reason, const std::string &why, const std::string &key) {
+    if (const std::string &news = key.empty() ? why : key; berth->told != news) {
         log::info("pod {}/{} of job {} waits: {}", berth->pod.ns, berth->pod.name, berth->job, why);
         api_->post_event(berth->pod, {"Warning", reason, "Binding", why});
-        berth->told = why;
+        berth->told = news;
     }
     try_again(berth);
 }
@@ -142,6 +144,9 @@ void NodeAgent::decide(const BerthPtr &berth) {
             berth->gang->refusal = lack;
         return finish(berth);
     }
+    if (job.state == slurm::JobState::suspended)
+        return wait_and_tell(berth, "SlurmSuspended",
+                             fmt::format("Slurm job {0} is suspended, and its pod waits: scontrol resume {0}", berth->job));
     if (!node_ready_) {
         log::info("pod {} waits: Kubernetes node {} is not ready or not schedulable", name, kube_node_);
         return try_again(berth);
@@ -150,9 +155,29 @@ void NodeAgent::decide(const BerthPtr &berth) {
     if (const std::string why = mismatch(berth->pod_seen ? *berth->pod_seen : kube::Pod{}, here_, config_); !why.empty())
         return wait_and_tell(berth, "NodeMismatch",
                              fmt::format("Slurm job {} is on node {}, where the pod may not run: {}", berth->job, kube_node_, why));
-    if (!claims_ready(berth))
+    if (!room_here(berth, *ticket) || !claims_ready(berth))
         return;
     bind(berth);
+}
+
+// Slurm and the kubelet may believe in different sizes of the node, and pods that Slurm knows nothing of use some of it.
+bool NodeAgent::room_here(const BerthPtr &berth, const Ticket &ticket) {
+    // One that was not looked at asks for no more than its ticket.
+    const kube::Resources asked = berth->pod_seen ? berth->pod_seen->requested()
+                                                  : kube::Resources{std::int64_t{ticket.cpus} * 1000,
+                                                                    static_cast<std::int64_t>(ticket.memory_mib << 20), {}};
+    const Lack lack = capacity_.lack(berth->pod.uid, asked);
+    if (lack.empty()) {
+        capacity_.reserve(berth->pod.uid, asked);
+        return true;
+    }
+    if (berth->pod_seen)
+        wait_and_tell(berth, "NodeFull",
+                      fmt::format("Slurm job {} is on node {}, where the kubelet would refuse the pod: {}", berth->job, kube_node_, lack.sentence),
+                      "NodeFull " + lack.resource);
+    else
+        try_again(berth);  // and then looks
+    return false;
 }
 
 bool NodeAgent::hold_pod(const BerthPtr &berth) {
@@ -214,11 +239,21 @@ void NodeAgent::bound(const BerthPtr &berth) {
     berth->stage = Stage::docked;
     berth->backoff = {};
     if (berth->pod_absent || berth->terminal())
-        finish(berth);
+        return finish(berth);
+    confine(berth);
+    // An agent before this one may have frozen it.
+    berth->frozen = berth->suspended = frozen(cgroup_of(*berth));
+    const bool suspended = berth->job_seen && berth->job_seen->state == slurm::JobState::suspended;
+    if (suspended != berth->suspended)
+        ask_suspension(berth->job, berth->nonce);
+    else if (berth->pod_seen)
+        heed_condition(berth);
 }
 
 void NodeAgent::try_again(const BerthPtr &berth) {
     berth->stage = Stage::checking;
+    if (!berth->pod_seen || berth->pod_seen->node_name != kube_node_)
+        capacity_.forget(berth->pod.uid);
     berth->backoff = std::min(berth->backoff.count() == 0 ? first_backoff : berth->backoff * 2, most_backoff);
     run_later(berth, berth->backoff, &NodeAgent::look);
 }

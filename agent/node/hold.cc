@@ -20,13 +20,14 @@ constexpr std::chrono::seconds ask_unbound_again{1}, ask_bound_again{10};
 
 }  // namespace
 
-bool NodeAgent::processes_gone(const Berth &berth) const {
-    return !PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth.pod.uid).populated();
-}
+PodCgroup NodeAgent::cgroup_of(const Berth &berth) const { return PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth.pod.uid); }
+
+bool NodeAgent::processes_gone(const Berth &berth) const { return !cgroup_of(berth).populated(); }
 
 void NodeAgent::release(const BerthPtr &berth) {
     run_dir_.remove(RunDir::held, berth->pod.uid);
     berth->held = false;
+    capacity_.forget(berth->pod.uid);
     if (berth->terminal() && !berth->pod_absent)
         finished_.insert(berth->pod.uid);
 }
@@ -63,6 +64,7 @@ void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
     berth->ending_since = berth->last_look = berth->last_asked = loop_.now();
     berth->backoff = {};
     berth->timer.reset();
+    thaw(berth);
     hold_on(berth);
 }
 
@@ -129,7 +131,7 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
         if (!berth->killed)
             log::warning("pod {}/{} of job {} outlived the hold of {} s: it is killed", berth->pod.ns, berth->pod.name, berth->job,
                          config_.hold.limit.count());
-        PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth->pod.uid).kill();
+        cgroup_of(*berth).kill();
     }
     // What is not held was not bound by this berth, or is proven gone already: such a pod is not ours to delete.
     const bool ask = berth->held && (!berth->delete_accepted || (over && !berth->forced));
@@ -166,10 +168,11 @@ void NodeAgent::finish(const BerthPtr &berth) {
         berth->by_itself = berth->terminal() && !berth->pod_seen->deleting;
         berth->ending_since = loop_.now();
         berth->backoff = {};
+        thaw(berth);
     }
     if (!processes_gone(*berth)) {
         if (loop_.now() - berth->ending_since >= config_.hold.limit)
-            PodCgroup(config_.node.cgroup_mount, cgroup_root_, berth->pod.uid).kill();
+            cgroup_of(*berth).kill();
         return look_later(berth, &NodeAgent::finish);
     }
     release(berth);

@@ -167,6 +167,7 @@ void NodeAgent::on_ended(ConnectionId connection, const Message &message) {
 
 void NodeAgent::on_node(const kube::Node &node) {
     node_ready_ = node.ready && !node.unschedulable;
+    capacity_.set_node(node);
     here_ = SiteNode{.slurm_name = node_, .in_kubernetes = true, .labels = node.labels, .taints = node.taints,
                      .unschedulable = node.unschedulable, .kube_name = kube_node_};
 }
@@ -206,18 +207,23 @@ void NodeAgent::load_job(std::uint32_t job, JobDone done) {
 }
 
 void NodeAgent::on_pod(kube::Pod &&pod) {
+    capacity_.saw(pod);
     const BerthPtr berth = find_by_pod(pod.uid);
     if (!berth)
         return adopt(pod);
     berth->pod_seen = std::move(pod);
     if (berth->stage == Stage::docked && berth->terminal())
         finish(berth);
-    else if (berth->stage == Stage::ending)
+    else if (berth->stage == Stage::docked) {
+        confine(berth);
+        heed_condition(berth);
+    } else if (berth->stage == Stage::ending)
         hold_on(berth);
 }
 
 void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
     finished_.erase(pod.uid);
+    capacity_.forget(pod.uid);
     const BerthPtr berth = find_by_pod(pod.uid);
     if (!berth)
         return;
@@ -327,6 +333,9 @@ void NodeAgent::verified(const std::string &job_key, const Result<std::optional<
             lose(berth);
         else if (!job->active())
             end(berth, "its job has ended");
+        else if ((job->state == slurm::JobState::suspended) != berth->suspended || (berth->suspended && !berth->frozen))
+            ask_suspension(berth->job, berth->nonce);
+        confine(berth);
     }
     if (const auto found = gangs_.find(job_key); found != gangs_.end() && !found->second->over) {
         const GangPtr gang = found->second;

@@ -15,7 +15,7 @@
 //
 // What survives a crash: the files of proto/records.h, the jobs in Slurm and the pods in the API. start() rebuilds
 // everything from them. All on the loop's thread. bind.cc holds the way in (claims.cc the volumes' part of it), muster.cc a gang's,
-// hold.cc the way out.
+// share.cc what bounds a bound pod, suspension.cc what a suspended job means, hold.cc the way out.
 #pragma once
 
 #include <chrono>
@@ -31,6 +31,7 @@
 #include "agent/cluster.h"
 #include "agent/kube/api.h"
 #include "agent/kube/watch.h"
+#include "agent/node/capacity.h"
 #include "agent/node/event_server.h"
 #include "agent/node/gang.h"
 #include "agent/node/pod_cgroup.h"
@@ -66,6 +67,12 @@ struct Berth {
 
     std::string told;            // why it waits, as the last event on the pod says
     bool claims_bound = false;   // its volumes are there
+
+    bool memory_bounded = false, cpus_bounded = false;  // docked: its cgroup is bounded as far as it should be (share.cc)
+    bool cpus_missed = false;    // that there is nothing to bound it by is told
+    bool suspended = false;      // docked: slurmctld said so, and the pod is or will be frozen
+    bool frozen = false;         // its cgroup was there to be frozen
+    bool suspended_seen = false; // the condition berth.dev/Suspended when it was last heeded
 
     bool by_itself = false;      // finishing: the pod ended, rather than was deleted
 
@@ -128,7 +135,9 @@ class NodeAgent : public Role {
     bool hold_pod(const BerthPtr &berth);  // writes held/; false when it cannot
     static std::string shortage(const slurm::Job &job, const Ticket &ticket);
     bool belongs(const slurm::Job &job, const Berth &berth) const;  // whether the job is this pod's placeholder
-    void wait_and_tell(const BerthPtr &berth, const std::string &reason, const std::string &why);
+    bool room_here(const BerthPtr &berth, const Ticket &ticket);  // false: the kubelet would refuse it; it waits
+    // `key`: what makes it news, where that is not the sentence.
+    void wait_and_tell(const BerthPtr &berth, const std::string &reason, const std::string &why, const std::string &key = {});
 
     // claims.cc: the volumes that a pod needs on this node
     bool claims_ready(const BerthPtr &berth);  // false: it waits, and is looked at again
@@ -149,6 +158,16 @@ class NodeAgent : public Role {
     std::set<std::uint32_t> taken_slots(const Gang &gang) const;
     bool job_fresh(const Gang &gang) const;
 
+    // share.cc: what the kubelet does not bound
+    void confine(const BerthPtr &berth);
+
+    // suspension.cc: pods of suspended jobs are frozen
+    void heed_condition(const BerthPtr &berth);
+    void ask_suspension(std::uint32_t job, const std::string &nonce);
+    void follow_job(const BerthPtr &berth, const slurm::Job &job);
+    void freeze(const BerthPtr &berth);
+    void thaw(const BerthPtr &berth);
+
     // hold.cc: the way out
     void end(const BerthPtr &berth, std::string_view why);
     void hold_on(const BerthPtr &berth);   // one look while ending
@@ -158,6 +177,7 @@ class NodeAgent : public Role {
     void ask_api(const BerthPtr &berth);   // whether the pod is still there
     void finish(const BerthPtr &berth);
     void complete_job(const BerthPtr &berth);
+    PodCgroup cgroup_of(const Berth &berth) const;
     bool processes_gone(const Berth &berth) const;
     void release(const BerthPtr &berth);   // the pod is gone: held/ goes
     void settle(std::uint32_t job, const std::string &nonce);  // once no berth of the job is left: records, epilogs
@@ -180,10 +200,12 @@ class NodeAgent : public Role {
     std::map<std::string, GangPtr> gangs_;    // by Gang::key()
     std::map<std::string, std::vector<ConnectionId>> epilogs_;  // that wait, by job key
     std::map<std::uint32_t, std::vector<JobDone>> loads_;       // under way, by job
+    std::map<std::string, bool> suspensions_asked_;             // likewise, by job key: whether to ask once more
     std::set<std::string> finished_;  // uids of pods that are settled here while the watch, which lags, may still show them alive
     bool records_lost_ = false;      // there was no run directory when this agent started; until the pods are listed
     bool node_ready_ = false;
     SiteNode here_;                  // what Kubernetes says of this node
+    Capacity capacity_;              // and what it has left
     bool uid_precondition_ = false;  // the server honours a Binding's uid
     SourcePtr reconcile_timer_;
 };

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "agent/log.h"
+#include "agent/node/freezer.h"
+
 namespace berth::node {
 
 namespace fs = std::filesystem;
@@ -83,6 +86,9 @@ void PodCgroup::kill() const {
             continue;
         each_process(directory, [](pid_t pid) { ::kill(pid, SIGKILL); });
     }
+    // Afterwards, so that nothing runs in between.
+    if (const auto done = thaw(*this); !done)
+        log::warning("{}; frozen processes cannot die", done.error());
 }
 
 }  // namespace berth::node

@@ -14,11 +14,12 @@ class PodCgroup {
 
     // Whether any process lives in it. An absent cgroup has none, which alone proves nothing: the kubelet may not have begun.
     bool populated() const;
-    // SIGKILL to every process in it, through cgroup.kill where the kernel has it.
+    // SIGKILL to every process in it, through cgroup.kill where the kernel has it. What was frozen is thawed, so that it can die.
     void kill() const;
+    // Its cgroups that exist: the one of v2, or one for each hierarchy of v1.
+    std::vector<std::string> directories() const;
 
   private:
-    std::vector<std::string> directories() const;  // those that exist
     std::vector<std::string> candidates_;
 };
 

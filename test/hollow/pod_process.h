@@ -3,6 +3,7 @@
 // in the v1 hierarchies pids, freezer, memory and systemd, or in the unified one. The process behaves as the annotations say by
 // itself, so it goes on while the kubelet is dead. What must outlive the kubelet lies in the state directory:
 //   <uid>.started   made at the start: its time is the pod's start, its contents "stuck" for a pod nobody shall clean up
+//   <uid>.beat      grows while a pod with `beat` runs
 //   <uid>.exit      written by the process as it ends by itself: the exit code. A process killed leaves none
 // Calls and callbacks on the loop's thread; the process outlives the object.
 #pragma once

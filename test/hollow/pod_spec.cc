@@ -36,6 +36,8 @@ void read_annotation(PodSpec &pod, std::string_view key, std::string_view value)
         b.oom = value == "true";
     else if (key == "ignore-term")
         b.ignore_term = value == "true";
+    else if (key == "beat")
+        b.beat = value == "true";
     else if (key == "stuck")
         b.stuck = value == "true";
     else if (key == "unkillable")

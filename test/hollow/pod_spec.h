@@ -6,6 +6,7 @@
 //   hollow.berth.dev/start-delay  how long the pod stays Pending on the node before it has a cgroup or process
 //   hollow.berth.dev/die-after    how long it lives on after SIGTERM; it then exits with 143
 //   hollow.berth.dev/ignore-term  "true": SIGTERM does nothing
+//   hollow.berth.dev/beat         "true": it works, by adding a byte to STATE/<uid>.beat every 20 ms
 //   hollow.berth.dev/stuck        "true": a broken kubelet. It never signals the pod and reports nothing of its end; the
 //                                 process dies when someone else kills what is in its cgroup
 //   hollow.berth.dev/unkillable   "true": as stuck, and SIGKILL does not end the process either: it is frozen in a cgroup
@@ -35,6 +36,7 @@ struct Behaviour {
     milliseconds start_delay{0};
     milliseconds die_after{0};
     bool ignore_term = false;
+    bool beat = false;
     bool stuck = false;
     bool unkillable = false;
 };
