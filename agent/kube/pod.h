@@ -94,6 +94,8 @@ struct Pod {
 
     // The PodScheduled condition as it stands.
     std::string scheduled_status, scheduled_reason, scheduled_message;
+    // The condition berth.dev/Ending, while it is True.
+    std::string ending_reason, ending_message;
 
     // How the pod's containers ended, for a terminal pod (and the best knowledge while it is dying): the first
     // container that failed, by finishing time; 0 and 0 when all succeeded.

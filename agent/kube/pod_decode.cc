@@ -142,7 +142,12 @@ void read_spec(Json spec, Pod &pod) {
 void read_status(Json status, Json spec, bool has_spec, Pod &pod) {
     pod.phase = phase_of(text(status, "phase"));
     each(status, "conditions", [&](Json condition) {
-        if (text(condition, "type") != "PodScheduled")
+        const std::string_view type = text(condition, "type");
+        if (type == "berth.dev/Ending" && text(condition, "status") == "True") {
+            pod.ending_reason = text(condition, "reason");
+            pod.ending_message = text(condition, "message");
+        }
+        if (type != "PodScheduled")
             return;
         pod.scheduled_status = text(condition, "status");
         pod.scheduled_reason = text(condition, "reason");
