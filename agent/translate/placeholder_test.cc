@@ -321,8 +321,7 @@ START_TEST(unknown_keys_are_refused_and_foreign_ones_passed_over) {
         {{{{"Account", ""}}}, {"slurmjob.slinky.slurm.net/Account is unknown"}},
     });
     kube::Pod pod = make_pod({});
-    pod.annotations = {{"berth.dev/nonce", "n"}, {"berth.dev/slot", "0.1"}, {"berth.dev/warn", "TERM@5m"},
-                       {"slinky.slurm.net/slurm-node", "n1"}};
+    pod.annotations = {{"berth.dev/nonce", "n"}, {"berth.dev/slot", "0.1"}, {"slinky.slurm.net/slurm-node", "n1"}};
     ck_assert(translate(pod, make_config()).ok());
 }
 END_TEST
