@@ -300,6 +300,13 @@ Result<void> read_defaults(const Place &at, DefaultsConfig &defaults) {
 }
 
 Result<void> read_controller(const Place &at, ControllerConfig &c) {
+    const auto warn = [&](std::string_view text) -> Result<void> {
+        const Result<std::chrono::seconds> value = parse_warn(text);
+        if (!value)
+            return Error{value.error()};
+        c.warn = *value;
+        return {};
+    };
     return read_map(
         at,
         {
@@ -310,7 +317,23 @@ Result<void> read_controller(const Place &at, ControllerConfig &c) {
             {"reconcile", duration_field(c.reconcile)},
             {"submit_threads", int_field(1, 64, [&](std::int64_t n) { c.submit_threads = static_cast<unsigned>(n); })},
             {"condition_delay", duration_field(c.condition_delay)},
+            {"warn", parsed_field(warn)},
         });
+}
+
+Result<void> read_services(const Place &at, ServicesConfig &services) {
+    const auto up_to = [&](std::string_view text) -> Result<void> {
+        services.renew_up_to_minutes = 0;
+        if (text == "unlimited")
+            return {};
+        const Result<std::int64_t> ms = parse_duration_ms(text);
+        constexpr std::int64_t minute = 60'000;
+        if (!ms || *ms < minute || *ms / minute > 0x7fffffff)
+            return Error{fmt::format("\"{}\" is refused; accepted are unlimited and durations of a minute or more, such as 30d", shown(text))};
+        services.renew_up_to_minutes = static_cast<std::uint32_t>(*ms / minute);
+        return {};
+    };
+    return read_map(at, {{"renew", bool_field(services.renew)}, {"renew_up_to", parsed_field(up_to)}});
 }
 
 Result<void> read_node(const Place &at, NodeConfig &node) {
@@ -364,6 +387,7 @@ Result<Config> read_config(const yaml::Node &root) {
                  {"priority_classes", items([&](const Place &at) { return read_priority_class(at, config.priority_classes); })},
                  {"features", items([&](const Place &at) { return read_feature(at, config.features); })},
                  {"controller", [&](const Place &at) { return read_controller(at, config.controller); }},
+                 {"services", [&](const Place &at) { return read_services(at, config.services); }},
                  {"node", [&](const Place &at) { return read_node(at, config.node); }},
                  {"hold", [&](const Place &at) { return read_hold(at, config.hold); }},
              });

@@ -73,6 +73,13 @@ struct ControllerConfig {
     std::chrono::seconds reconcile{30};
     unsigned submit_threads = 4;
     std::chrono::milliseconds condition_delay{1000};  // a pod that waits longer than this is told why
+    std::chrono::seconds warn{300};              // so long before the end of their job pods are told; 0: never
+};
+
+// services: pods of ReplicaSets and StatefulSets, which are meant to run on, in partitions with a time limit.
+struct ServicesConfig {
+    bool renew = true;                      // their limit is extended while partition and renew_up_to allow; else they are replaced
+    std::uint32_t renew_up_to_minutes = 0;  // the longest limit that a job gets so; 0: the partition's ("unlimited")
 };
 
 // How pods and native jobs share a node's CPUs.
@@ -109,6 +116,7 @@ struct Config {
     std::vector<PriorityClassConfig> priority_classes;
     std::vector<FeatureConfig> features;
     ControllerConfig controller;
+    ServicesConfig services;
     NodeConfig node;
     HoldConfig hold;
 };

@@ -52,6 +52,9 @@ void check_defaults(const Config &got, const Config &expected) {
     ck_assert(got.controller.reconcile == expected.controller.reconcile);
     ck_assert_uint_eq(got.controller.submit_threads, expected.controller.submit_threads);
     ck_assert(got.controller.condition_delay == expected.controller.condition_delay);
+    ck_assert(got.controller.warn == expected.controller.warn);
+    ck_assert(got.services.renew == expected.services.renew);
+    ck_assert_uint_eq(got.services.renew_up_to_minutes, expected.services.renew_up_to_minutes);
     check_text(got.node.run_dir, expected.node.run_dir);
     check_text(got.node.kube_name, expected.node.kube_name);
     check_text(got.node.cgroup_mount, expected.node.cgroup_mount);
@@ -133,7 +136,7 @@ START_TEST(the_example_shows_every_key) {
         "service_account user group accounts partitions qos reservations may_set_priority defaults "
         "memory cpu time_limit exclusive gang managed_taint gres resource license as unmet resources "
         "pod_affinity topology_spread priority_classes qos nice features label controller doorbell_port notify_socket "
-        "placeholder_table reconcile submit_threads condition_delay node run_dir kube_name "
+        "placeholder_table reconcile submit_threads condition_delay warn services renew renew_up_to node run_dir kube_name "
         "cgroup_mount cgroup_root isolation hold max_grace limit kill_wait api_down");
     for (std::string key; keys >> key;)
         ck_assert_msg(text.find(key + ":") != std::string::npos, "%s", key.c_str());
@@ -176,7 +179,8 @@ priority_classes:
   - {name: patient, nice: 100}
 features: [{label: example.com/model}, {label: zone}]
 controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8,
-             condition_delay: 250ms}
+             condition_delay: 250ms, warn: 90s}
+services: {renew: false, renew_up_to: 2d}
 node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, isolation: cores, reconcile: 10s}
 hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
 )");
@@ -193,7 +197,8 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
     expected.topology_spread = Unmet::refuse;
     expected.priority_classes = {{"urgent", "high", {}}, {"system-node-critical", "q.1", -5}, {"patient", "", 100}};
     expected.features = {{"example.com/model"}, {"zone"}};
-    expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250)};
+    expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250), std::chrono::seconds(90)};
+    expected.services = {false, 2880};
     expected.node = {"/run/berth/%n", "n1.example", "/c", "/kube/%n", Isolation::cores, std::chrono::seconds(10)};
     expected.hold = {std::chrono::seconds(60), std::chrono::seconds(60), std::chrono::seconds(5),
                      std::chrono::seconds(3600)};
@@ -218,6 +223,13 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
 }
 END_TEST
 
+START_TEST(warnings_can_be_off_and_renewals_unbounded) {
+    const Config got = parsed("clusters: [{name: a}]\ncontroller: {warn: 0}\nservices: {renew_up_to: unlimited}\n");
+    ck_assert_int_eq(got.controller.warn.count(), 0);
+    ck_assert_uint_eq(got.services.renew_up_to_minutes, 0);
+}
+END_TEST
+
 START_TEST(empty_sections_keep_the_defaults) {
     const std::string sections = "tenants:\ndefaults:\ngres: []\nunmet:\npriority_classes: []\nfeatures:\n";
     check_defaults(parsed(kCluster + sections + "controller:\nnode: {}\nhold:\n"), Config());
@@ -236,6 +248,8 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"hold:\n  max_grase: 5s\n", "t.yaml:4: hold.max_grase: unknown key", {"perhaps max_grace", "kill_wait"}},
         {"hold: {maxGrace: 5s}\n", "t.yaml:3: hold.maxGrace: unknown key", {"perhaps max_grace"}},
         {"Tenants: []\n", "t.yaml:3: Tenants: unknown key", {"perhaps tenants", "key_file"}},
+        {"controller: {warn: 500ms}\n", "t.yaml:3: controller.warn: \"500ms\"", {"5m", "0 for no warning"}},
+        {"services: {renew_up_to: forever}\n", "t.yaml:3: services.renew_up_to: \"forever\"", {"unlimited", "30d"}},
         {"zebra: 1\n", "t.yaml:3: zebra: unknown key; accepted are key_file", {}},
         {tenant + "  acounts: [x]\n", "t.yaml:6: tenants[0].acounts: unknown key", {"perhaps accounts"}},
         {tenant + "  ns: x\n", "t.yaml:6: tenants[0].ns: unknown key", {"namespace"}},
@@ -391,7 +405,7 @@ int main() {
     return berth::test::run_suite(
         "config", {a_cluster_alone_is_enough, the_example_parses_as_it_stands_and_shows_the_defaults,
                    the_example_parses_with_its_examples_uncommented, the_example_shows_every_key, every_key_is_read,
-                   empty_sections_keep_the_defaults, errors_name_file_line_and_key_and_what_is_accepted,
+                   warnings_can_be_off_and_renewals_unbounded, empty_sections_keep_the_defaults, errors_name_file_line_and_key_and_what_is_accepted,
                    clusters_are_required_and_have_names_of_their_own, a_missing_file_is_named,
                    checking_a_file_says_ok_or_one_line_of_error, only_near_words_are_suggested});
 }

@@ -150,7 +150,10 @@ void Controller::add_member(const WorkloadPtr &workload, kube::Pod &&pod) {
         workload->note_end(pod);
     if (!workload->group.empty())
         groups_->on_pod(workload->group, pod);
-    workload->members[pod.uid].pod = std::move(pod);
+    Member &member = workload->members[pod.uid];
+    member.ending_reason = pod.ending_reason;
+    member.ending_message = pod.ending_message;
+    member.pod = std::move(pod);
 }
 
 void Controller::read_owners(Workload &workload, const kube::Pod &pod, const Chain &chain) {

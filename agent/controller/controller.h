@@ -97,6 +97,20 @@ class Controller : public Role {
     void end_orphan(const slurm::Job &job);
     void reconcile();
 
+    // ending.cc: how long a running job still has
+    void watch_end(const WorkloadPtr &workload, const slurm::Job &job);
+    void look_at(const WorkloadPtr &workload, std::time_t when);
+    std::chrono::seconds warn_of(const Workload &workload) const;
+    void tell_ending(const WorkloadPtr &workload, const std::string &reason, const std::string &message);
+    void tell_extended(const WorkloadPtr &workload, const slurm::Job &job);
+    void write_ending(const WorkloadPtr &workload, Member &member, const kube::Condition &condition);
+    void leave_early(const WorkloadPtr &workload, const slurm::Job &job);
+
+    // services.cc: pods that are meant to run on
+    void renew(const WorkloadPtr &workload, const slurm::Job &job);
+    void replace_in_turn(const WorkloadPtr &workload);
+    void evict(const WorkloadPtr &workload);
+
     // report.cc: what people are told
     void tell_group(const Workload &workload, const std::string &reason, const std::string &message);
     void tell_waiting(const WorkloadPtr &workload);

@@ -180,7 +180,8 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
     Workload &w = *workload;
     const Placing *mine = choose(w, placings);
     for (const Placing &other : placings)
-        if (mine != nullptr && &other != mine && other.lives() && mine->lives())
+        if (mine != nullptr && &other != mine && other.lives() && mine->lives() && !mine->soonest().preempting() &&
+            !other.soonest().preempting())
             cancel(other.first().id, w.who.key, true, fmt::format("job {} holds the place of {}", mine->first().id, w.title()));
 
     const bool settled = w.job_known < look.began;
@@ -200,6 +201,7 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
             post(workload, Event::job_running);
             tell_suspension(workload);
             replace_if_unnoticed(workload);
+            watch_end(workload, mine->soonest());
         } else {
             for (const slurm::Job *part : mine->parts)
                 if (part->state == slurm::JobState::ended && w.seen->state != slurm::JobState::ended)
@@ -279,7 +281,7 @@ void Controller::end_orphans(const std::vector<Placing> &orphans) {
         const slurm::Job &job = orphan.first();
         const auto since = orphans_.count(job.id) != 0 ? orphans_[job.id] : now;
         still[job.id] = since;
-        if (orphan.pending() || now - since >= orphan_patience * config_.controller.reconcile)
+        if ((orphan.pending() || now - since >= orphan_patience * config_.controller.reconcile) && !orphan.soonest().preempting())
             end_orphan(job);
     }
     orphans_ = std::move(still);

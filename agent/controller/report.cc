@@ -4,6 +4,7 @@
 #include "agent/controller/controller.h"
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/slurm/reason.h"
 
 namespace berth {
 
@@ -13,12 +14,6 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds tell_again{10};  // a reason that flickers is written at most this often
 constexpr milliseconds reason_unknown{2'000};   // when slurmctld has not looked at the job yet
 constexpr std::chrono::seconds rejected_for{10};  // a gang that did not start in time, at least
-
-// Slurm keeps such a job in its queue, but no other job's end will ever make room for it.
-bool can_never_start(const std::string &reason) {
-    return reason.starts_with("PartitionConfig") || reason.starts_with("PartitionNodeLimit") || reason.starts_with("PartitionTimeLimit") ||
-           reason.starts_with("BadConstraints");
-}
 
 }  // namespace
 
@@ -53,10 +48,10 @@ void Controller::tell_waiting(const WorkloadPtr &workload) {
         return look_soon(std::chrono::duration_cast<milliseconds>(config_.controller.condition_delay - waited));
     if (workload->seen->reason == "None")
         return look_soon(reason_unknown);
-    const bool never = can_never_start(workload->seen->reason);
-    const std::string message = never ? fmt::format("Slurm job {} cannot start as it is: {}; ask for less, or for another partition",
-                                                    workload->job, workload->seen->reason)
-                                      : fmt::format("Slurm job {} is pending: {}", workload->job, workload->seen->reason);
+    const bool never = slurm::can_never_start(workload->seen->reason);
+    const bool held = workload->seen->reason.starts_with("JobHeld");
+    workload->told_start = held || never ? 0 : slurm::start_to_tell(workload->told_start, workload->seen->start_time, std::time(nullptr));
+    const std::string message = slurm::pending_sentence(workload->job, workload->seen->reason, workload->told_start);
     for (auto &[uid, member] : workload->members) {
         if (!member.ready())
             continue;
@@ -173,7 +168,7 @@ void Controller::dismiss(const WorkloadPtr &workload) {
     for (std::uint32_t part = 0; part < workload->parts; ++part)
         table_.set(workload->job + part, 0);
     // Pods of a docked gang that are not bound were made to replace others, after the end: they are the next gang's.
-    if (workload->gang() && workload->docked() >= workload->placed)
+    if (workload->gang() && (workload->docked() >= workload->placed || job.preempting()))
         hand_on(workload);
     for (auto &[uid, member] : workload->members)
         if (member.live())

@@ -17,15 +17,24 @@ bool concerns(const Workload &workload, const Placing &placing) {
     const slurm::Job &job = placing.first();
     if (job.ticket.over)
         return false;
-    if (!workload.gang() || placing.lives() || job.ticket.nonce == workload.nonce)
+    // What Slurm lets run on for a preemption's grace is over for everybody but the pods that it has.
+    const bool leaving = placing.soonest().preempting();
+    if (!workload.gang() || (placing.lives() && !leaving) || job.ticket.nonce == workload.nonce)
         return true;
     return std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
         const kube::Pod &pod = entry.second.pod;
-        return (entry.second.live() && pod.annotation(keys::nonce) == job.ticket.nonce) || (!entry.second.bound() && pod.created < job.end_time);
+        return (entry.second.live() && pod.annotation(keys::nonce) == job.ticket.nonce) || (!leaving && !entry.second.bound() && pod.created < job.end_time);
     });
 }
 
 }  // namespace
+
+bool Workload::service() const {
+    if (gang() || members.size() != 1)
+        return false;
+    const std::string &kind = only().pod.owner.kind;
+    return kind == "ReplicaSet" || kind == "StatefulSet";
+}
 
 std::vector<const kube::Pod *> Workload::ranked(bool (Member::*which)() const) const {
     std::vector<std::pair<RankKey, const kube::Pod *>> order;
@@ -69,6 +78,10 @@ std::optional<std::uint32_t> Workload::exit_status() const {
             return status;
     // Pods that were deleted with their owner did not succeed, though others may have before.
     return who.deleted ? std::nullopt : std::optional<std::uint32_t>(0);
+}
+
+const slurm::Job &Placing::soonest() const {
+    return **std::min_element(parts.begin(), parts.end(), [](const slurm::Job *a, const slurm::Job *b) { return a->end_time < b->end_time; });
 }
 
 bool Placing::lives() const {

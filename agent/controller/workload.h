@@ -26,6 +26,7 @@ struct Member {
     bool dismissal_told = false;
     std::optional<bool> suspension_told;  // what was last written as berth.dev/Suspended
     bool suspension_open = false;         // that write is under way
+    std::string ending_reason, ending_message;  // of its condition berth.dev/Ending as it was last told; empty: it goes on
 
     kube::PodRef ref() const { return {pod.ns, pod.name, pod.uid}; }
     bool bound() const { return !pod.node_name.empty(); }
@@ -50,6 +51,7 @@ struct Workload {
     std::chrono::steady_clock::time_point job_known{};  // looks that began earlier say nothing about this job
     std::optional<slurm::Job> seen;         // what the last look showed
     bool suspended = false;                 // likewise: some part of it is
+    std::time_t told_start = 0;             // the expected start that its pods were told of
     std::string problem;                    // why it was refused
     std::vector<std::string> notes;         // what could not be honoured, told once
     std::chrono::steady_clock::time_point unbound_since{};  // of the running job
@@ -59,8 +61,15 @@ struct Workload {
     SourcePtr timer, patience, deadline;    // the next try; how long it may lack pods; its schedule timeout
     std::optional<Event> patient_for;       // what happens when the patience is over
     std::chrono::milliseconds backoff{0};
+    SourcePtr ending;                       // the next look at when its job ends
+    std::time_t ending_at = 0;              // when that is
+    std::uint32_t first_limit = 0;          // minutes: the time limit that its job had when it was first seen to run
+    bool renewing = false, evicting = false;  // asked, and not answered yet
+    bool unrenewable = false;               // its time limit is as long as the site allows
 
     bool gang() const { return who.gang; }
+    // A pod that its owner wants to run on.
+    bool service() const;
     std::string full_name() const { return who.ns + "/" + who.name; }
     // "pod team-a/x", "PodGroup team-a/ring"
     std::string title() const { return (gang() ? who.kind : "pod") + " " + full_name(); }
@@ -86,6 +95,7 @@ struct Placing {
     std::vector<const slurm::Job *> parts;  // by part
 
     const slurm::Job &first() const { return *parts.front(); }
+    const slurm::Job &soonest() const;  // the part that ends first
     bool lives() const;
     bool pending() const;
     bool running() const;  // suspended too

@@ -92,6 +92,22 @@ START_TEST(a_placeholder_taken_back_does_not_count) {
 }
 END_TEST
 
+START_TEST(a_job_in_the_grace_of_a_preemption_is_its_own_pods_alone) {
+    slurm::Job leaving = make_job(1, JobState::running, "one", 320);
+    leaving.start_time = 200;
+    leaving.preempt_time = 300;
+    leaving.time_limit_minutes = 60;
+    ck_assert(leaving.preempting());
+    const Workload next = make_gang({make_pod("a"), make_pod("b")});
+    ck_assert_uint_eq(chosen(next, {leaving}), 0);
+    ck_assert_uint_eq(chosen(next, {leaving, make_job(2, JobState::pending, "two")}), 2);
+    ck_assert_uint_eq(chosen(make_gang({bound(make_pod("a"), "one")}), {leaving}), 1);
+    leaving.end_time = 200 + 3600;  // suspended for another job: it goes on later
+    ck_assert(!leaving.preempting());
+    ck_assert_uint_eq(chosen(next, {leaving}), 1);
+}
+END_TEST
+
 START_TEST(parts_of_a_heterogeneous_job_live_and_die_together) {
     const slurm::Job leader = make_job(1, JobState::running, "one"), worker = make_job(2, JobState::pending, "one");
     const slurm::Job failed = make_job(2, JobState::ended, "one", 200);
@@ -152,7 +168,8 @@ END_TEST
 int main() {
     return berth::test::run_suite("workload", {of_several_placeholders_the_one_that_pods_are_bound_by_counts,
                                                an_end_before_the_pods_came_is_no_verdict_on_them, a_placeholder_taken_back_does_not_count,
-                                               parts_of_a_heterogeneous_job_live_and_die_together,
+                                               a_job_in_the_grace_of_a_preemption_is_its_own_pods_alone,
+                                        parts_of_a_heterogeneous_job_live_and_die_together,
                                                a_gang_ends_with_the_last_word_of_each_slot, a_gang_whose_owner_was_deleted_did_not_succeed,
                                                members_that_go_are_not_counted_on});
 }

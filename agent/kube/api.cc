@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t longest_note = 1024;  // bounds of events.k8s.io
 constexpr std::size_t longest_word = 128;
+constexpr int eviction_v1_minor = 22;  // the first that takes an Eviction of policy/v1
 
 std::string pod_path(const PodRef &ref, std::string_view sub = "") {
     return fmt::format("/api/v1/namespaces/{}/pods/{}{}", url_escape(ref.ns), url_escape(ref.name), sub);
@@ -121,6 +122,19 @@ void Api::remove(const PodRef &ref, std::int64_t grace_seconds, Done done) {
         request.body += fmt::format(R"(,"gracePeriodSeconds":{})", grace_seconds);
     request.body += "}";
     http_.send(std::move(request), std::move(done));
+}
+
+void Api::evict(const PodRef &ref, Done done) {
+    server_version([this, ref, done = std::move(done)](int minor) {
+        Request request;
+        request.method = "POST";
+        request.path = pod_path(ref, "/eviction");
+        request.body = fmt::format(R"({{"apiVersion":"{}","kind":"Eviction","metadata":{{"namespace":{},"name":{}}},)"
+                                   R"("deleteOptions":{{"preconditions":{{"uid":{}}}}}}})",
+                                   minor >= eviction_v1_minor ? "policy/v1" : "policy/v1beta1", json_quote(ref.ns), json_quote(ref.name),
+                                   json_quote(ref.uid));
+        http_.send(std::move(request), done);
+    });
 }
 
 void Api::set_condition(const PodRef &ref, const Condition &condition, Done done) {

@@ -69,6 +69,8 @@ class Api {
     void bind(const PodRef &ref, std::string_view node, const KeyValues &annotations, Done done);
     // Deletes with preconditions.uid. grace < 0: the pod's own.
     void remove(const PodRef &ref, std::int64_t grace_seconds, Done done);
+    // Asks for the pod's eviction, with preconditions.uid: 429 while a PodDisruptionBudget forbids it.
+    void evict(const PodRef &ref, Done done);
     // PATCHes one condition in status (strategic merge), uid in the body's metadata so that another pod of the name is
     // refused: 409, on old servers too.
     void set_condition(const PodRef &ref, const Condition &condition, Done done);

@@ -76,6 +76,19 @@ START_TEST(a_deletion_names_the_uid_and_maybe_a_grace) {
 }
 END_TEST
 
+START_TEST(an_eviction_names_the_uid_and_the_version_that_the_server_has) {
+    for (const auto &[minor, version] : {std::pair{"20+", "policy/v1beta1"}, std::pair{"22", "policy/v1"}}) {
+        Scene scene(200, std::string(R"({"major":"1","minor":")") + minor + "\"}");
+        scene.api->evict(ref, scene.into());
+        ck_assert(test::run(scene.loop));
+        scene.expect("POST", "/api/v1/namespaces/ml/pods/train-0/eviction",
+                     std::string(R"({"apiVersion":")") + version +
+                         R"(","kind":"Eviction","metadata":{"namespace":"ml","name":"train-0"},)"
+                         R"("deleteOptions":{"preconditions":{"uid":"u1"}}})");
+    }
+}
+END_TEST
+
 START_TEST(a_condition_is_patched_by_type_with_the_uid) {
     Scene scene(200, "{}");
     scene.api->set_condition(ref, {"PodScheduled", "False", "Unschedulable", "waits"}, scene.into());
@@ -262,7 +275,7 @@ END_TEST
 int main() {
     return test::run_suite(
         "api", {a_binding_carries_uid_and_annotations, a_deletion_names_the_uid_and_maybe_a_grace,
-                a_condition_is_patched_by_type_with_the_uid, another_uid_is_a_conflict_on_old_servers_too,
+                an_eviction_names_the_uid_and_the_version_that_the_server_has, a_condition_is_patched_by_type_with_the_uid, another_uid_is_a_conflict_on_old_servers_too,
                 an_event_has_all_that_the_server_asks_for, a_pod_is_read_or_is_not_there, the_version_is_asked_once,
                 an_unknown_version_counts_as_old_and_is_asked_again, an_event_may_be_about_any_object,
                 only_what_changed_in_a_group_is_written, a_group_condition_has_the_name_of_its_version,

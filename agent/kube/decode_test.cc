@@ -38,6 +38,7 @@ const char *const running_pod = R"({
   "schedulingGates":[],"overhead":{"cpu":"250m","memory":"64Mi"}},
  "status":{"phase":"Running","qosClass":"Burstable","conditions":[
    {"type":"Initialized","status":"True"},
+   {"type":"berth.dev/Ending","status":"True","reason":"SlurmTimeLimit","message":"soon"},
    {"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"job 12 waits: \"Resources\""}],
   "containerStatuses":[{"name":"main","state":{"running":{"startedAt":"2026-01-31T10:00:05Z"}},"lastState":{}}]}})";
 
@@ -73,6 +74,8 @@ START_TEST(a_pod_is_read_and_the_rest_dropped) {
     ck_assert_int_eq(got->created, 1769853600);
     ck_assert(!got->placement && got->claims.empty());
     ck_assert_text(got->scheduled_reason, "Unschedulable");
+    ck_assert_text(got->ending_reason, "SlurmTimeLimit");
+    ck_assert_text(got->ending_message, "soon");
     ck_assert_text(got->scheduled_message, "job 12 waits: \"Resources\"");
 }
 END_TEST

@@ -96,6 +96,8 @@ struct Pod {
 
     // The PodScheduled condition as it stands.
     std::string scheduled_status, scheduled_reason, scheduled_message;
+    // The condition berth.dev/Ending, while it is True.
+    std::string ending_reason, ending_message;
 
     bool suspended = false;  // the condition berth.dev/Suspended is True
 

@@ -147,9 +147,15 @@ void read_spec(Json spec, Pod &pod) {
 void read_status(Json status, Json spec, bool has_spec, Pod &pod) {
     pod.phase = phase_of(text(status, "phase"));
     each(status, "conditions", [&](Json condition) {
-        if (text(condition, "type") == keys::suspended)
-            pod.suspended = text(condition, "status") == "True";
-        if (text(condition, "type") != "PodScheduled")
+        const std::string_view type = text(condition, "type");
+        const bool holds = text(condition, "status") == "True";
+        if (type == keys::suspended)
+            pod.suspended = holds;
+        if (type == keys::ending && holds) {
+            pod.ending_reason = text(condition, "reason");
+            pod.ending_message = text(condition, "message");
+        }
+        if (type != "PodScheduled")
             return;
         pod.scheduled_status = text(condition, "status");
         pod.scheduled_reason = text(condition, "reason");

@@ -132,6 +132,9 @@ void NodeAgent::decide(const BerthPtr &berth) {
             return try_again(berth);
         }
     }
+    // What was bound now would be stopped soon. Another node binds the pod, for its next job.
+    if (job.preempting())
+        return try_again(berth);
     const Ticket *ticket = berth->gang ? &berth->gang->ticket : berth->ticket ? &*berth->ticket : nullptr;
     if (ticket == nullptr)
         return try_again(berth);

@@ -186,7 +186,7 @@ void NodeAgent::complete_job(const BerthPtr &berth) {
     const bool by_itself = berth->by_itself;
     const std::uint32_t status = by_itself ? kube::wait_status(*berth->pod_seen) : 0;
     workers_->submit([job = berth->job, uid = berth->pod.uid, by_itself, status] {
-                         return by_itself ? slurm::complete(job, uid, status) : slurm::cancel(job, uid);
+                         return by_itself ? slurm::complete(job, uid, status) : slurm::give_back(job, uid);
                      },
                      [this, berth, by_itself, status](Result<void> done) {
                          if (berth->stage != Stage::finishing)

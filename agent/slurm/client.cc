@@ -11,6 +11,7 @@
 #include "agent/slurm/het_submit.h"
 #include "agent/slurm/hosts.h"
 #include "agent/slurm/libslurm_log.h"
+#include "agent/slurm/reason.h"
 #include "agent/slurm/session.h"
 #include "proto/slurm_api.h"
 
@@ -66,6 +67,9 @@ Job to_job(const slurm_job_info_t &info, Ticket ticket) {
     set_memory(job, info);
     job.het_leader = info.het_job_id != NO_VAL ? info.het_job_id : 0;
     job.end_time = info.end_time;
+    job.preempt_time = info.preempt_time;
+    job.time_limit_minutes = info.time_limit < NO_VAL ? info.time_limit : 0;
+    job.partition = info.partition != nullptr ? info.partition : "";
     job.start_time = info.start_time;
     job.ticket = std::move(ticket);
     return job;
@@ -85,7 +89,7 @@ std::optional<Ticket> ticket_of(const slurm_job_info_t &info) {
 std::string Job::end_word() const {
     std::string out = "Slurm";
     bool up = true;
-    for (const char c : state_name) {
+    for (const char c : preempting() ? "PREEMPTED" : state_name) {
         if (c != '_')
             out.push_back(up ? c : static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
         up = c == '_';
@@ -93,7 +97,18 @@ std::string Job::end_word() const {
     return out;
 }
 
-std::string Job::end_sentence() const { return fmt::format("Slurm job {} ended before its pod: {}", id, state_name); }
+std::string Job::end_sentence() const {
+    if (preempting())
+        return fmt::format("Slurm job {} is preempted and ends at {}", id, utc_text(end_time));
+    return fmt::format("Slurm job {} ended before its pod: {}", id, state_name);
+}
+
+// The time of a preemption is also set where jobs are suspended for others, and then the end stays where the time limit put it.
+bool Job::preempting() const {
+    constexpr std::time_t year = 365 * 24 * 3600;  // what Slurm takes a job without a limit to last
+    const std::time_t lasts = time_limit_minutes != 0 ? std::time_t{time_limit_minutes} * 60 : year;
+    return active() && preempt_time != 0 && end_time < start_time + lasts;
+}
 
 bool Job::has_node(const std::string &node) const {
     const auto list = slurm_hostlist_create(nodes.c_str());
@@ -176,11 +191,11 @@ Result<std::optional<Job>> load(std::uint32_t job) {
 // Ends the job with every part of it. slurmctld does that by itself for the first part's id; but a part that is asked for alone
 // ends alone, and pods that lost a part are over as a whole.
 template <class End>
-static Result<void> end_whole(std::uint32_t job, const std::string &pod_uid, const char *what, End end) {
+static Result<void> end_whole(std::uint32_t job, const std::string &pod_uid, const char *what, End end, bool leave_preempted = false) {
     const auto found = load(job);
     if (!found)
         return Error{found.error()};
-    if (!*found || (*found)->ticket.uid != pod_uid)
+    if (!*found || (*found)->ticket.uid != pod_uid || (leave_preempted && (*found)->preempting()))
         return {};
     std::vector<std::uint32_t> ids{job};
     if (const std::uint32_t leader = (*found)->het_leader; leader != 0) {
@@ -230,18 +245,28 @@ Result<void> cancel(std::uint32_t job, const std::string &pod_uid) {
     return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return slurm_api::kill_job(id, SIGKILL); });
 }
 
-static int mark_over(std::uint32_t job, Ticket ticket) {
-    ticket.over = true;
-    std::string text = to_json(ticket), id = std::to_string(job);
-    job_desc_msg_t change;
-    slurm_init_job_desc_msg(&change);
+Result<void> give_back(std::uint32_t job, const std::string &pod_uid) {
+    return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return slurm_api::kill_job(id, SIGKILL); }, true);
+}
+
+static int update(std::uint32_t job, job_desc_msg_t &change) {
+    std::string id = std::to_string(job);
     change.job_id_str = id.data();
-    change.admin_comment = text.data();
     job_array_resp_msg_t *answer = nullptr;
     const int result = slurm_update_job2(&change, &answer);
     if (answer != nullptr)
         slurm_free_job_array_resp(answer);
+    change.job_id_str = nullptr;
     return result;
+}
+
+static int mark_over(std::uint32_t job, Ticket ticket) {
+    ticket.over = true;
+    std::string text = to_json(ticket);
+    job_desc_msg_t change;
+    slurm_init_job_desc_msg(&change);
+    change.admin_comment = text.data();
+    return update(job, change);
 }
 
 Result<void> withdraw(std::uint32_t job, const std::string &key) {
@@ -253,6 +278,33 @@ Result<void> withdraw(std::uint32_t job, const std::string &key) {
             !ended_already(slurm_api::last_errno()))
             return Error{fmt::format("marking job {} as taken back: {}", part.id, last_error())};
     return cancel(job, key);
+}
+
+Result<std::uint32_t> longest_time(const std::string &partition) {
+    partition_info_msg_t *raw = nullptr;
+    if (slurm_load_partitions(0, &raw, SHOW_ALL) != SLURM_SUCCESS)
+        return Error{"asking slurmctld for its partitions: " + last_error()};
+    const std::unique_ptr<partition_info_msg_t, decltype(&slurm_free_partition_info_msg)> partitions(raw, slurm_free_partition_info_msg);
+    for (std::uint32_t i = 0; i < partitions->record_count; ++i) {
+        const partition_info_t &one = partitions->partition_array[i];
+        if (one.name != nullptr && partition == one.name)
+            return one.max_time < NO_VAL ? one.max_time : 0;
+    }
+    return Error{fmt::format("slurmctld has no partition {}", partition)};
+}
+
+Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::uint32_t minutes) {
+    const auto found = load(job);
+    if (!found)
+        return Error{found.error()};
+    if (!*found || (*found)->ticket.uid != pod_uid || !(*found)->active())
+        return {};
+    job_desc_msg_t change;
+    slurm_init_job_desc_msg(&change);
+    change.time_limit = minutes;
+    if (update(job, change) != SLURM_SUCCESS)
+        return Error{fmt::format("giving job {} a time limit of {} minutes: {}", job, minutes, last_error())};
+    return {};
 }
 
 }  // namespace berth::slurm

@@ -36,17 +36,22 @@ struct Job {
     std::uint32_t tasks = 0;
     std::vector<std::string> gres_by_node;  // "gpu:a100:2(IDX:0-1)", likewise
     std::uint32_t het_leader = 0;           // of a part of a heterogeneous job: the first part's id, else 0
-    std::time_t end_time = 0;               // when it ended, or will by its time limit; 0: not known
+    std::time_t end_time = 0;               // when it ended, or will by its time limit or a preemption; 0: not known
+    std::time_t preempt_time = 0;           // when Slurm decided to preempt it
+    std::uint32_t time_limit_minutes = 0;   // 0: none
+    std::string partition;
     std::string nodes;       // a hostlist, empty while pending
     std::uint32_t node_count = 0;
     std::time_t start_time = 0;     // expected, while pending; 0 when Slurm does not know
     Ticket ticket;
 
-    // How an end is told to people: "SlurmTimeout", and a sentence.
+    // How an end, or the preemption that leads to it, is told to people: "SlurmTimeout", and a sentence.
     std::string end_word() const;
     std::string end_sentence() const;
 
     bool active() const { return (state == JobState::running || state == JobState::suspended) && !completing; }
+    // It runs on for the grace that Slurm gives preempted jobs, until end_time.
+    bool preempting() const;
     bool has_node(const std::string &node) const;
 };
 
@@ -81,7 +86,14 @@ std::time_t boot_time();
 // succeed when it has ended already, and end all parts whichever part is named.
 Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status);
 Result<void> cancel(std::uint32_t job, const std::string &pod_uid);
+// Cancels, but leaves a job alone that is being preempted: Slurm is about to end it, and says so in its records.
+Result<void> give_back(std::uint32_t job, const std::string &pod_uid);
 // Cancels, and marks the ticket first, so that nobody takes the end for a verdict on the pods.
 Result<void> withdraw(std::uint32_t job, const std::string &key);
+
+// Minutes that a job may have in the partition; 0: no limit.
+Result<std::uint32_t> longest_time(const std::string &partition);
+// Needs SlurmUser or an operator. Looks first, like cancel().
+Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::uint32_t minutes);
 
 }  // namespace berth::slurm

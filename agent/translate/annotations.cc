@@ -207,6 +207,14 @@ Outcome gang(std::string_view value, Annotations &) {
     return read_bool(value, ignored);
 }
 
+Outcome warn(std::string_view value, Annotations &a) {
+    const Result<std::chrono::seconds> parsed = parse_warn(value);
+    if (!parsed)
+        return Failure{parsed.error(), true};
+    a.warn = *parsed;
+    return {};
+}
+
 Outcome passed_over(std::string_view, Annotations &) { return {}; }
 
 struct Reader {
@@ -249,7 +257,7 @@ constexpr Reader kOwnReaders[] = {
     {"slot", passed_over},  // likewise
     {"spread", spread},
     {"switches", switches},
-    {"warn", passed_over},  // read when the job's end comes near
+    {"warn", warn},
 };
 
 struct Family {
@@ -294,6 +302,18 @@ Result<void> read_one(const Family &family, std::string_view key, std::string_vi
 }
 
 }  // namespace
+
+Result<std::chrono::seconds> parse_warn(std::string_view text) {
+    constexpr std::int64_t longest = 365LL * 86400;
+    if (text == "0")
+        return std::chrono::seconds(0);
+    const Result<std::int64_t> ms = parse_duration_ms(text);
+    if (!ms || *ms % 1000 != 0 || *ms / 1000 > longest)
+        return Error{fmt::format("\"{}\" is refused; accepted are whole seconds, minutes, hours or days, such as 90s, 5m and 2h, and 0 for no "
+                                 "warning",
+                                 shown(text))};
+    return std::chrono::seconds(*ms / 1000);
+}
 
 std::string annotation_words(std::string_view prefix, std::string_view key, std::string_view value) {
     return fmt::format("annotation {}{}: \"{}\"", prefix, key, shown(value));

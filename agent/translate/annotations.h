@@ -2,6 +2,7 @@
 // it is not decided here but in translate(). Pure values.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ struct Annotations {
     std::vector<std::string> exclude;        // node names
     bool spread = false, pack = false;
     std::uint16_t tasks_per_node = 0;        // spread: "2"
+    std::optional<std::chrono::seconds> warn;  // 0: never
 };
 
 // One map out of several, the outermost first: an outer value wins, an empty one is none. Sorted by key.
@@ -55,6 +57,9 @@ Result<Annotations> read_annotations(const kube::KeyValues &annotations);
 Result<Annotations> read_sizes(const kube::KeyValues &annotations);
 // The annotations that speak for a whole job, not for one pod of it: what pods of one shape must agree on.
 kube::KeyValues job_wide(const kube::KeyValues &annotations);
+
+// How long before its end a job's pods are warned: "5m", "0" for never.
+Result<std::chrono::seconds> parse_warn(std::string_view text);
 
 // The sentence's beginning that every refusal of an annotation shares: `annotation PREFIX/key: "value"`.
 std::string annotation_words(std::string_view prefix, std::string_view key, std::string_view value);

@@ -321,8 +321,7 @@ START_TEST(unknown_keys_are_refused_and_foreign_ones_passed_over) {
         {{{{"Account", ""}}}, {"slurmjob.slinky.slurm.net/Account is unknown"}},
     });
     kube::Pod pod = make_pod({});
-    pod.annotations = {{"berth.dev/nonce", "n"}, {"berth.dev/slot", "0.1"}, {"berth.dev/warn", "TERM@5m"},
-                       {"slinky.slurm.net/slurm-node", "n1"}};
+    pod.annotations = {{"berth.dev/nonce", "n"}, {"berth.dev/slot", "0.1"}, {"slinky.slurm.net/slurm-node", "n1"}};
     ck_assert(translate(pod, make_config()).ok());
 }
 END_TEST
@@ -456,6 +455,8 @@ START_TEST(our_own_annotations_are_told_to_slurm) {
         {{{{"+dependency", "afterok:first"}}}, kUsual + " dep=afterok:13"},
         {{{{"+dependency", "afterok:Job/prepare,afterok:Pod/first"}}}, kUsual + " dep=afterok:12:13"},
         {{{{"+dependency", "after:first,afternotok:Job/prepare,afterany:first"}}}, kUsual + " dep=after:13,afternotok:12,afterany:13"},
+        {{{{"+warn", "5m"}}}, kUsual},
+        {{{{"+warn", "0"}}}, kUsual},
         {{{{"+switches", "1"}}}, kUsual + " switches1@0"},
         {{{{"+switches", "2@5m"}}}, kUsual + " switches2@300"},
         {{{{"+exclude", "n1"}}}, kUsual + " not=n1"},
@@ -491,6 +492,7 @@ START_TEST(our_own_annotations_are_told_to_slurm) {
         {{{{"+dependency", "afterok:12,,"}}}, {"berth.dev/dependency", "accepted"}},
         {{{{"+dependency", "afterok"}}}, {"berth.dev/dependency", "accepted"}},
         {{{{"+dependency", "afterok:a:b"}}}, {"berth.dev/dependency", "accepted"}},
+        {{{{"+warn", "soon"}}}, {"annotation berth.dev/warn: \"soon\" is refused", "5m"}},
         {{{{"+switches", "0"}}}, {"berth.dev/switches: \"0\"", "\"1@5m\""}},
         {{{{"+switches", "1@5"}}}, {"berth.dev/switches: \"1@5\"", "accepted"}},
         {{{{"+switches", "1@"}}}, {"berth.dev/switches", "accepted"}},

@@ -26,7 +26,8 @@ JOB_ID = "scheduler.slinky.slurm.net/slurm-jobid"
 HOLLOW = "hollow.berth.dev/"
 # Where the kinds that own or group pods are in the API; outermost first, for an owner that lives makes new pods.
 OWNERS = {"JobSet": "/apis/jobset.x-k8s.io/v1alpha2/{}jobsets", "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/{}leaderworkersets",
-          "Deployment": "/apis/apps/v1/{}deployments", "StatefulSet": "/apis/apps/v1/{}statefulsets", "Job": "/apis/batch/v1/{}jobs",
+          "Deployment": "/apis/apps/v1/{}deployments", "ReplicaSet": "/apis/apps/v1/{}replicasets",
+          "StatefulSet": "/apis/apps/v1/{}statefulsets", "Job": "/apis/batch/v1/{}jobs",
           "PodGroup": "/apis/scheduling.x-k8s.io/v1alpha1/{}podgroups"}
 
 

@@ -299,8 +299,9 @@ def test_agents_rights_are_no_wider_than_their_part(lab):
     controller = ("system:serviceaccount:berth-system:berth-controller", ["system:serviceaccounts", "system:authenticated"])
     node = ("berth-node:n1", ["berth-nodes", "system:authenticated"])
     assert may(controller, "patch", ":pods/status") and may(node, "create", ":pods/binding")
+    assert may(controller, "create", ":pods/eviction") and not may(node, "create", ":pods/eviction")
     assert not may(controller, "create", ":pods/binding")
     for identity in (controller, node):
         for verb, resource in (("get", ":secrets"), ("create", ":pods"), ("update", ":pods"), ("patch", ":pods"), ("create", ":pods/exec"),
-                               ("patch", ":nodes"), ("create", ":pods/eviction"), ("list", ":configmaps"), ("create", "apps:deployments")):
+                               ("patch", ":nodes"), ("list", ":configmaps"), ("create", "apps:deployments")):
             assert not may(identity, verb, resource), (identity[0], verb, resource)
