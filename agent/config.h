@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/lifecycle/mirror.h"
 #include "agent/result.h"
 
 namespace berth {
@@ -75,6 +76,20 @@ struct ControllerConfig {
     std::chrono::milliseconds condition_delay{1000};  // a pod that waits longer than this is told why
 };
 
+// nodes.map[]: a node whose names differ.
+struct NodeMapConfig {
+    std::string slurm, kubernetes;
+};
+
+// nodes: what the controller does about all of them.
+struct NodesConfig {
+    MirrorPolicy mirror;
+    std::chrono::seconds not_ready_patience{40};  // a node that is not ready for less is left alone
+    std::vector<NodeMapConfig> map;
+    bool taint = false;  // defaults.managed_taint is put on every node that both sides have
+};
+
+// node: one node's own agent.
 struct NodeConfig {
     std::string run_dir = "/run/berth";  // "%n" is replaced by the Slurm node name
     std::string kube_name;               // Kubernetes node name; empty: the Slurm node name
@@ -105,6 +120,7 @@ struct Config {
     std::vector<PriorityClassConfig> priority_classes;
     std::vector<FeatureConfig> features;
     ControllerConfig controller;
+    NodesConfig nodes;
     NodeConfig node;
     HoldConfig hold;
 };
