@@ -336,6 +336,46 @@ Result<void> read_services(const Place &at, ServicesConfig &services) {
     return read_map(at, {{"renew", bool_field(services.renew)}, {"renew_up_to", parsed_field(up_to)}});
 }
 
+Result<void> read_node_map(const Place &at, std::vector<NodeMapConfig> &map) {
+    NodeMapConfig entry;
+    Result<void> done = read_map(at, {
+                                         {"slurm", text_field(entry.slurm, slurm_name), true},
+                                         {"kubernetes", text_field(entry.kubernetes, object_name), true},
+                                     });
+    if (!done)
+        return done;
+    for (const NodeMapConfig &other : map)
+        if (other.slurm == entry.slurm || other.kubernetes == entry.kubernetes)
+            return at.wrong(fmt::format("\"{}\" is given twice; accepted is one entry for each node",
+                                        other.slurm == entry.slurm ? entry.slurm : entry.kubernetes));
+    map.push_back(std::move(entry));
+    return {};
+}
+
+Result<void> read_nodes(const Place &at, NodesConfig &nodes) {
+    const auto on_slurm_drain = [&](std::string_view text) -> Result<void> {
+        if (text != "cordon" && text != "mark" && text != "nothing")
+            return Error{fmt::format("\"{}\" is refused; accepted are cordon, mark and nothing", shown(text))};
+        nodes.mirror.on_slurm_drain = text == "cordon" ? OnSlurmDrain::cordon : text == "mark" ? OnSlurmDrain::mark : OnSlurmDrain::nothing;
+        return {};
+    };
+    const auto on_kubernetes_trouble = [&](std::string_view text) -> Result<void> {
+        if (text != "drain" && text != "nothing")
+            return Error{fmt::format("\"{}\" is refused; accepted are drain and nothing", shown(text))};
+        nodes.mirror.drain_in_slurm = text == "drain";
+        return {};
+    };
+    return read_map(at, {
+                            {"on_slurm_drain", parsed_field(on_slurm_drain)},
+                            {"on_kubernetes_trouble", parsed_field(on_kubernetes_trouble)},
+                            {"not_ready_patience", duration_field(nodes.not_ready_patience)},
+                            {"map", [&](const Place &list) {
+                                 return read_list(list, [&](const Place &item) { return read_node_map(item, nodes.map); });
+                             }},
+                            {"taint", bool_field(nodes.taint)},
+                        });
+}
+
 Result<void> read_node(const Place &at, NodeConfig &node) {
     const auto isolation = [&](std::string_view text) -> Result<void> {
         if (text != "shares" && text != "cores")
@@ -388,6 +428,7 @@ Result<Config> read_config(const yaml::Node &root) {
                  {"features", items([&](const Place &at) { return read_feature(at, config.features); })},
                  {"controller", [&](const Place &at) { return read_controller(at, config.controller); }},
                  {"services", [&](const Place &at) { return read_services(at, config.services); }},
+                 {"nodes", [&](const Place &at) { return read_nodes(at, config.nodes); }},
                  {"node", [&](const Place &at) { return read_node(at, config.node); }},
                  {"hold", [&](const Place &at) { return read_hold(at, config.hold); }},
              });

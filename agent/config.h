@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/lifecycle/mirror.h"
 #include "agent/result.h"
 
 namespace berth {
@@ -82,9 +83,23 @@ struct ServicesConfig {
     std::uint32_t renew_up_to_minutes = 0;  // the longest limit that a job gets so; 0: the partition's ("unlimited")
 };
 
+// nodes.map[]: a node whose names differ.
+struct NodeMapConfig {
+    std::string slurm, kubernetes;
+};
+
+// nodes: what the controller does about all of them.
+struct NodesConfig {
+    MirrorPolicy mirror;
+    std::chrono::seconds not_ready_patience{40};  // a node that is not ready for less is left alone
+    std::vector<NodeMapConfig> map;
+    bool taint = false;  // defaults.managed_taint is put on every node that both sides have
+};
+
 // How pods and native jobs share a node's CPUs.
 enum class Isolation : std::uint8_t { shares, cores };
 
+// node: one node's own agent.
 struct NodeConfig {
     std::string run_dir = "/run/berth";  // "%n" is replaced by the Slurm node name
     std::string kube_name;               // Kubernetes node name; empty: the Slurm node name
@@ -117,6 +132,7 @@ struct Config {
     std::vector<FeatureConfig> features;
     ControllerConfig controller;
     ServicesConfig services;
+    NodesConfig nodes;
     NodeConfig node;
     HoldConfig hold;
 };

@@ -55,6 +55,10 @@ void check_defaults(const Config &got, const Config &expected) {
     ck_assert(got.controller.warn == expected.controller.warn);
     ck_assert(got.services.renew == expected.services.renew);
     ck_assert_uint_eq(got.services.renew_up_to_minutes, expected.services.renew_up_to_minutes);
+    ck_assert(got.nodes.mirror.on_slurm_drain == expected.nodes.mirror.on_slurm_drain);
+    ck_assert(got.nodes.mirror.drain_in_slurm == expected.nodes.mirror.drain_in_slurm);
+    ck_assert(got.nodes.not_ready_patience == expected.nodes.not_ready_patience);
+    ck_assert(got.nodes.taint == expected.nodes.taint);
     check_text(got.node.run_dir, expected.node.run_dir);
     check_text(got.node.kube_name, expected.node.kube_name);
     check_text(got.node.cgroup_mount, expected.node.cgroup_mount);
@@ -136,7 +140,8 @@ START_TEST(the_example_shows_every_key) {
         "service_account user group accounts partitions qos reservations may_set_priority defaults "
         "memory cpu time_limit exclusive gang managed_taint gres resource license as unmet resources "
         "pod_affinity topology_spread priority_classes qos nice features label controller doorbell_port notify_socket "
-        "placeholder_table reconcile submit_threads condition_delay warn services renew renew_up_to node run_dir kube_name "
+        "placeholder_table reconcile submit_threads condition_delay warn services renew renew_up_to nodes on_slurm_drain "
+        "on_kubernetes_trouble not_ready_patience map slurm kubernetes taint node run_dir kube_name "
         "cgroup_mount cgroup_root isolation hold max_grace limit kill_wait api_down");
     for (std::string key; keys >> key;)
         ck_assert_msg(text.find(key + ":") != std::string::npos, "%s", key.c_str());
@@ -181,6 +186,8 @@ features: [{label: example.com/model}, {label: zone}]
 controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8,
              condition_delay: 250ms, warn: 90s}
 services: {renew: false, renew_up_to: 2d}
+nodes: {on_slurm_drain: mark, on_kubernetes_trouble: nothing, not_ready_patience: 2m, taint: true,
+        map: [{slurm: n1, kubernetes: worker-1}, {slurm: n2, kubernetes: worker-2.example}]}
 node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, isolation: cores, reconcile: 10s}
 hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
 )");
@@ -199,6 +206,11 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
     expected.features = {{"example.com/model"}, {"zone"}};
     expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250), std::chrono::seconds(90)};
     expected.services = {false, 2880};
+    expected.nodes.mirror = {OnSlurmDrain::mark, false};
+    expected.nodes.not_ready_patience = std::chrono::seconds(120);
+    expected.nodes.taint = true;
+    ck_assert_uint_eq(got.nodes.map.size(), 2);
+    check_text(got.nodes.map[1].slurm + " " + got.nodes.map[1].kubernetes, "n2 worker-2.example");
     expected.node = {"/run/berth/%n", "n1.example", "/c", "/kube/%n", Isolation::cores, std::chrono::seconds(10)};
     expected.hold = {std::chrono::seconds(60), std::chrono::seconds(60), std::chrono::seconds(5),
                      std::chrono::seconds(3600)};
@@ -315,6 +327,13 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"controller:\n  notify_socket: /" + std::string(107, 'x') + "\n",
          "t.yaml:4: controller.notify_socket: ",
          {"107", "..."}},
+        {"nodes:\n  on_slurm_drain: drain\n", "t.yaml:4: nodes.on_slurm_drain: \"drain\"", {"cordon, mark and nothing"}},
+        {"nodes:\n  on_kubernetes_trouble: panic\n", "t.yaml:4: nodes.on_kubernetes_trouble: \"panic\"", {"drain and nothing"}},
+        {"nodes:\n  not_ready_patience: 40\n", "t.yaml:4: nodes.not_ready_patience: \"40\" is not a duration", {"accepted"}},
+        {"nodes:\n  map: [{slurm: n1}]\n", "t.yaml:4: nodes.map[0].kubernetes: is missing", {"required"}},
+        {"nodes:\n  map:\n  - {slurm: n1, kubernetes: a}\n  - {slurm: n1, kubernetes: b}\n",
+         "t.yaml:6: nodes.map[1]: \"n1\" is given twice",
+         {"one entry"}},
         {"node:\n  kube_name: N_1\n", "t.yaml:4: node.kube_name: \"N_1\"", {"accepted"}},
         {"node:\n  run_dir: run\n", "t.yaml:4: node.run_dir: \"run\"", {"absolute"}},
         {"hold:\n  max_grace: 60s\n  limit: 59s\n", "t.yaml:5: hold.limit: ", {"59s", "60s or more"}},

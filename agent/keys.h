@@ -6,6 +6,9 @@ namespace berth::keys {
 constexpr const char *job_id = "scheduler.slinky.slurm.net/slurm-jobid";
 constexpr const char *slurm_node = "slinky.slurm.net/slurm-node";
 constexpr const char *slurm_node_name = "slinky.slurm.net/slurm-nodename";  // label of a Kubernetes node whose name differs
+constexpr const char *cordoned = "berth.dev/cordoned";        // of a Kubernetes node that Berth cordoned: what Slurm says of it
+constexpr const char *slurm_state = "berth.dev/slurm-state";  // the same where nodes are only marked
+constexpr const char *tainted = "berth.dev/tainted";          // of a Kubernetes node that Berth tainted: the taint's key
 constexpr const char *gang = "berth.dev/gang";
 constexpr const char *ending = "berth.dev/Ending";  // a pod's condition
 constexpr const char *nonce = "berth.dev/nonce";

@@ -236,47 +236,11 @@ void Controller::on_owner(const ObjectPtr &object, bool removed) {
 }
 
 void Controller::on_node(kube::Node &&node, bool removed) {
-    kube::Node &known = kube_nodes_[node.name];
-    const auto same_taint = [](const kube::Taint &a, const kube::Taint &b) {
-        return a.key == b.key && a.value == b.value && a.effect == b.effect;
-    };
-    if (removed || known.name.empty() || known.labels != node.labels || known.cpu_milli != node.cpu_milli ||
-        known.memory_bytes != node.memory_bytes ||
-        !std::equal(known.taints.begin(), known.taints.end(), node.taints.begin(), node.taints.end(), same_taint))
-        site_nodes_stale_ = true;  // a heartbeat is no news
+    const std::string name = node.name;
     if (removed)
-        kube_nodes_.erase(node.name);
-    else
-        known = std::move(node);
-}
-
-// What Slurm's nodes are in Kubernetes: a label names the Slurm node, else the names are the same.
-std::span<const SiteNode> Controller::site_nodes() {
-    if (site_nodes_stale_) {
-        site_nodes_stale_ = false;
-        std::map<std::string, const kube::Node *> by_slurm_name;
-        for (const auto &[name, node] : kube_nodes_) {
-            const auto label = std::find_if(node.labels.begin(), node.labels.end(),
-                                            [](const auto &entry) { return entry.first == keys::slurm_node_name; });
-            by_slurm_name[label != node.labels.end() ? label->second : name] = &node;
-        }
-        site_nodes_.clear();
-        for (const std::string &name : slurm_nodes_) {
-            SiteNode node;
-            node.slurm_name = name;
-            if (const auto found = by_slurm_name.find(name); found != by_slurm_name.end()) {
-                node.in_kubernetes = true;
-                node.kube_name = found->second->name;
-                node.labels = found->second->labels;
-                node.taints = found->second->taints;
-                node.unschedulable = found->second->unschedulable;
-                node.cpu_milli = found->second->cpu_milli;
-                node.memory_bytes = found->second->memory_bytes;
-            }
-            site_nodes_.push_back(std::move(node));
-        }
-    }
-    return site_nodes_;
+        return mirror_->node_removed(name, nodes_.remove_kube(name));
+    nodes_.set_kube(std::move(node));
+    mirror_->node_changed(name);
 }
 
 void Controller::close(const WorkloadPtr &workload) {
@@ -313,7 +277,7 @@ void Controller::hand_on(const WorkloadPtr &workload) {
 
 // The first look waits for everybody: a pod whose owners are not read yet may have its placeholder already.
 void Controller::all_arrived() {
-    if (arriving_.empty() && pods_listed_ && owners_listed_ && !jobs_listed_)
+    if (arriving_.empty() && pods_listed_ && owners_listed_ && nodes_.listed() && !jobs_listed_)
         look_now();
 }
 

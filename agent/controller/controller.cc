@@ -26,7 +26,7 @@ std::string fresh_nonce() {
 }  // namespace
 
 Controller::Controller(Loop &loop, const Config &config, const ClusterConfig &cluster)
-    : loop_(loop), config_(config), cluster_(cluster), identities_(system_identities()),
+    : loop_(loop), config_(config), cluster_(cluster), identities_(system_identities()), nodes_(config.nodes.map),
       doorbell_(loop, [this] { look_soon(std::chrono::milliseconds(0)); }), table_(config.controller.placeholder_table) {}
 
 Controller::~Controller() = default;
@@ -56,18 +56,26 @@ Result<void> Controller::start() {
     kube::WatchOptions pods;
     pods.path = "/api/v1/pods";
     pods.query = "fieldSelector=" + kube::url_escape("spec.schedulerName=" + cluster_.scheduler_name);
-    pods_ = kube::watch_pods(loop_, *http_, pods,
-                             {[this](kube::Pod &&pod) { on_pod(std::move(pod)); },
-                              [this](kube::Pod &&pod, bool) { on_pod_removed(pod); },
-                              [this] {
-                                  pods_listed_ = true;
-                                  all_arrived();
-                              }});
+    pods_watch_ = kube::watch_pods(loop_, *http_, pods,
+                                   {[this](kube::Pod &&pod) { on_pod(std::move(pod)); },
+                                    [this](kube::Pod &&pod, bool) { on_pod_removed(pod); },
+                                    [this] {
+                                        pods_listed_ = true;
+                                        all_arrived();
+                                    }});
     kube::WatchOptions nodes;
     nodes.path = "/api/v1/nodes";
-    nodes_ = kube::watch_nodes(loop_, *http_, nodes,
-                               {[this](kube::Node &&node) { on_node(std::move(node), false); },
-                                [this](kube::Node &&node, bool) { on_node(std::move(node), true); }, [] {}});
+    mirror_ = std::make_unique<NodeMirror>(loop_, *api_, *submitters_, nodes_, config_.nodes,
+                                           config_.nodes.taint ? config_.defaults.managed_taint : "",
+                                           [this] { look_soon(std::chrono::milliseconds(0)); });
+    nodes_watch_ = kube::watch_nodes(loop_, *http_, nodes,
+                                     {[this](kube::Node &&node) { on_node(std::move(node), false); },
+                                      [this](kube::Node &&node, bool) { on_node(std::move(node), true); },
+                                      [this] {
+                                          nodes_.set_listed();
+                                          mirror_->nodes_listed();
+                                          all_arrived();
+                                      }});
     reconcile();
     log::info("the controller of cluster {} serves pods with schedulerName {}; doorbell on port {}", cluster_.name,
               cluster_.scheduler_name, doorbell_.port());
@@ -77,11 +85,12 @@ Result<void> Controller::start() {
 void Controller::stop(std::function<void()> done) {
     look_timer_.reset();
     reconcile_timer_.reset();
-    pods_.reset();
-    nodes_.reset();
+    pods_watch_.reset();
+    nodes_watch_.reset();
     owners_.reset();
     submitters_.reset();  // waits for answers to submissions: each is a job that must not be forgotten half-way
     lookers_.reset();
+    mirror_.reset();
     groups_.reset();
     by_pod_.clear();
     interested_.clear();
@@ -177,7 +186,7 @@ void Controller::submit(const WorkloadPtr &workload) {
     if (pods.size() < w.who.size || pods.empty())
         return refuse(fmt::format("{} has {} of {} pods", w.title(), pods.size(), w.who.size));
     const auto shapes = translate(w.who, pods,
-                                  Site{config_, identities_, site_nodes(),
+                                  Site{config_, identities_, nodes_.for_translation(),
                                        [this](const auto &ns, const auto &kind, const auto &name) { return jobs_of(ns, kind, name); },
                                        std::time(nullptr)});
     if (!shapes)

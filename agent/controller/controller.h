@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,12 +21,15 @@
 
 #include "agent/config.h"
 #include "agent/controller/doorbell.h"
+#include "agent/controller/node_mirror.h"
 #include "agent/controller/placeholder_table.h"
 #include "agent/controller/pod_groups.h"
+#include "agent/controller/site_nodes.h"
 #include "agent/controller/workload.h"
 #include "agent/kube/api.h"
 #include "agent/kube/watch.h"
 #include "agent/role.h"
+#include "agent/slurm/nodes.h"
 #include "agent/slurm/workers.h"
 #include "agent/translate/placeholder.h"
 #include "agent/workload/owners.h"
@@ -47,7 +49,7 @@ class Controller : public Role {
         std::chrono::steady_clock::time_point began;
         std::vector<slurm::Job> jobs;
         std::time_t boot_time = 0;  // slurmctld's, when it was asked for
-        std::vector<std::string> nodes;  // Slurm's names, when they were asked for
+        std::optional<slurm::NodeTable> nodes;  // when they have changed
     };
 
     // arrivals.cc: pods and their owners come and go
@@ -55,7 +57,6 @@ class Controller : public Role {
     void on_pod_removed(const kube::Pod &pod);
     void on_owner(const ObjectPtr &object, bool removed);
     void on_node(kube::Node &&node, bool removed);
-    std::span<const SiteNode> site_nodes();
     void place(const std::string &pod_uid, const Chain &chain);
     void read_owners(Workload &workload, const kube::Pod &pod, const Chain &chain);
     void reconsider(const WorkloadPtr &workload, const std::function<void()> &then);
@@ -132,7 +133,9 @@ class Controller : public Role {
     std::unique_ptr<kube::Api> api_;
     std::unique_ptr<Owners> owners_;
     std::unique_ptr<PodGroups> groups_;
-    std::unique_ptr<kube::Watcher> pods_, nodes_;
+    SiteNodes nodes_;
+    std::unique_ptr<NodeMirror> mirror_;
+    std::unique_ptr<kube::Watcher> pods_watch_, nodes_watch_;
     std::unique_ptr<Workers> submitters_, lookers_;
     Doorbell doorbell_;
     PlaceholderTable table_;
@@ -143,10 +146,6 @@ class Controller : public Role {
     std::set<WorkloadPtr> closed_;                             // given up by Slurm or over, while pods or job remain
     std::unordered_map<std::string, std::unordered_set<WorkloadPtr>> interested_;  // by an owner's uid, or the name of one that is missing
     std::unordered_map<std::string, std::string> owner_words_;      // by uid: what of an owner matters to its pods, to compare
-    std::map<std::string, kube::Node> kube_nodes_;             // by name
-    std::vector<std::string> slurm_nodes_;
-    std::vector<SiteNode> site_nodes_;                         // of both
-    bool site_nodes_stale_ = true;
     std::unordered_map<std::string, std::string> ended_;       // pods that are over but still in the API -> their PodGroup's uid, if any
     std::set<std::uint32_t> ending_;                           // jobs whose end is under way
     std::set<std::string> unclaimed_;                          // keys of live jobs without a workload, by the last look
@@ -154,6 +153,7 @@ class Controller : public Role {
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;  // running jobs without a pod, since when
     bool pods_listed_ = false, owners_listed_ = false, jobs_listed_ = false;
     std::time_t boot_time_ = 0;
+    std::time_t nodes_as_of_ = 0;  // slurmctld's clock when it last told of its nodes
     std::optional<std::chrono::steady_clock::time_point> slurmctld_changed_;  // when it was seen to have restarted
     bool looking_ = false, look_again_ = false, ask_boot_time_ = true;
     std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::time_point::max();

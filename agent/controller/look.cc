@@ -74,14 +74,15 @@ void Controller::look_now() {
     next_look_ = std::chrono::steady_clock::time_point::max();
     look_timer_.reset();
     lookers_->submit(
-        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_]() -> Result<Look> {
+        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_, since = nodes_as_of_]() -> Result<Look> {
             Look look{began, {}, 0, {}};
-            // The slow questions are asked at the reconcile alone.
-            if (ask) {
+            // The slow question is asked at the reconcile alone.
+            if (ask)
                 look.boot_time = slurm::boot_time();
-                if (auto nodes = slurm::node_names())
-                    look.nodes = std::move(*nodes);
-            }
+            auto nodes = slurm::load_nodes(since);
+            if (!nodes)
+                return Error{nodes.error()};
+            look.nodes = std::move(*nodes);
             auto jobs = slurm::load_all(cluster);
             if (!jobs)
                 return Error{jobs.error()};
@@ -103,16 +104,17 @@ void Controller::looked(Result<Look> answer) {
         log::warning("{}; trying again", answer.error());
         return look_soon(look_failed);
     }
-    if (!answer->nodes.empty() && answer->nodes != slurm_nodes_) {
-        slurm_nodes_ = std::move(answer->nodes);
-        site_nodes_stale_ = true;
+    if (answer->nodes) {
+        nodes_as_of_ = answer->nodes->as_of;
+        nodes_.set_slurm(std::move(answer->nodes->nodes));
     }
+    mirror_->slurm_looked(answer->began, answer->nodes.has_value());
     std::map<std::uint32_t, std::uint32_t> live;
     for (const slurm::Job &job : answer->jobs)
         if (lives(job))
             live[job.id] = job.uid;
     // Until everybody has arrived nothing is compared, but the placeholders are guarded although the API server is away.
-    if (!jobs_listed_ && (!pods_listed_ || !owners_listed_ || !arriving_.empty()))
+    if (!jobs_listed_ && (!pods_listed_ || !owners_listed_ || !nodes_.listed() || !arriving_.empty()))
         return table_.replace(live);
     const bool first = !jobs_listed_;
     jobs_listed_ = true;

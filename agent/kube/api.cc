@@ -161,16 +161,17 @@ void Api::post_event(const ObjectRef &ref, const Event &event) {
     };
     Request request;
     request.method = "POST";
-    request.path = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", url_escape(ref.ns));
+    const std::string ns = ref.ns.empty() ? "default" : ref.ns;  // events on what has no namespace are there
+    request.path = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", url_escape(ns));
     request.body = fmt::format(
         R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":{},"generateName":{}}},)"
         R"("eventTime":"{}",)"
         R"("reportingController":{},"reportingInstance":{},"type":{},"reason":{},"action":{},"note":{},)"
-        R"("regarding":{{"apiVersion":{},"kind":{},{}"namespace":{},"name":{}}}}})",
-        json_quote(ref.ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_),
+        R"("regarding":{{"apiVersion":{},"kind":{},{}{}"name":{}}}}})",
+        json_quote(ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_),
         json_quote(event.type), word(event.reason), word(event.action),
         json_quote(cut_utf8(event.message, longest_note)), json_quote(ref.api_version), json_quote(ref.kind),
-        uid_field(ref.uid), json_quote(ref.ns), json_quote(ref.name));
+        uid_field(ref.uid), ref.ns.empty() ? "" : fmt::format("\"namespace\":{},", json_quote(ref.ns)), json_quote(ref.name));
     http_.send(std::move(request), [reason = event.reason](Response response) {
         if (!response.ok())
             log::debug("the event {} was not recorded: {}", reason, response.error);
@@ -243,6 +244,32 @@ void Api::select_node_for_claim(const ClaimRef &ref, std::string_view node, Done
                     uid_field(ref.uid), json_quote(ref.name), json_quote(node));
     http_.send(std::move(request), with_uid_conflict(std::move(done)));
 }
+
+void Api::patch_node(const Node &node, const NodeChange &change, Done done) {
+    const auto join = [](std::string &list, const std::string &item) { list += (list.empty() ? "" : ",") + item; };
+    std::string notes, taints, spec;
+    for (const auto &[key, value] : change.annotations)
+        join(notes, fmt::format("{}:{}", json_quote(key), value ? json_quote(*value) : "null"));
+    if (change.unschedulable)
+        join(spec, fmt::format("\"unschedulable\":{}", *change.unschedulable ? "true" : "null"));
+    if (change.taints) {
+        for (const Taint &taint : *change.taints)
+            join(taints, fmt::format(R"({{"key":{},"value":{},"effect":{}{}}})", json_quote(taint.key), json_quote(taint.value),
+                                     json_quote(taint.effect),
+                                     taint.time_added.empty() ? "" : ",\"timeAdded\":" + json_quote(taint.time_added)));
+        join(spec, fmt::format("\"taints\":[{}]", taints));
+    }
+    Request request;
+    request.method = "PATCH";
+    request.path = "/api/v1/nodes/" + url_escape(node.name);
+    request.content_type = "application/merge-patch+json";
+    request.body = fmt::format(R"({{"metadata":{{{}"resourceVersion":{},"annotations":{{{}}}}},"spec":{{{}}}}})", uid_field(node.uid),
+                               json_quote(node.resource_version), notes, spec);
+    http_.send(std::move(request), with_uid_conflict(std::move(done)));
+}
+
+// The kubelet gives a node's name for its uid, and all versions of `kubectl describe node` look for that.
+void Api::post_node_event(const Node &node, const Event &event) { post_event(ObjectRef("v1", "Node", "", node.name, node.name), event); }
 
 void Api::server_version(std::function<void(int minor)> done) {
     if (version_->minor > 0)

@@ -54,6 +54,15 @@ struct Event {
     std::string message;          // cut to 1,024 bytes at a UTF-8 boundary
 };
 
+// What of a node is to be changed; what is not said stays.
+struct NodeChange {
+    std::optional<bool> unschedulable;
+    std::vector<std::pair<std::string, std::optional<std::string>>> annotations;  // nothing: removed
+    std::optional<std::vector<Taint>> taints;                                      // all of them
+
+    bool empty() const { return !unschedulable && annotations.empty() && !taints; }
+};
+
 class Api {
   public:
     using Clock = std::function<std::chrono::system_clock::time_point()>;
@@ -90,6 +99,10 @@ class Api {
     void get_claim(const ClaimRef &ref, ClaimDone done);  // uid is not compared
     // Tells the storage provisioner for which node the volume of a WaitForFirstConsumer claim is to be made; uid as above.
     void select_node_for_claim(const ClaimRef &ref, std::string_view node, Done done);
+
+    // Only if the node is still as it was read: 409 when anybody has written it since, and the watch will tell what.
+    void patch_node(const Node &node, const NodeChange &change, Done done);
+    void post_node_event(const Node &node, const Event &event);
 
     // The server's minor version, asked once and remembered (done may then be called from inside). 0 when it could not
     // be learned: treat that as an old server; the next call asks again.

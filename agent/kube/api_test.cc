@@ -270,6 +270,46 @@ START_TEST(a_claim_is_read_and_given_a_node) {
 }
 END_TEST
 
+START_TEST(a_node_is_changed_only_as_it_was_read) {
+    Scene scene(200, "{}");
+    Node node;
+    node.name = "n1";
+    node.uid = "nu";
+    node.resource_version = "77";
+    scene.api->patch_node(node, {.unschedulable = true, .annotations = {{"berth.dev/cordoned", "DRAIN: \"disk\""}}, .taints = {}},
+                          scene.into());
+    ck_assert(test::run(scene.loop));
+    ck_assert(scene.seen.back().has_header("Content-Type: application/merge-patch+json\r\n"));
+    scene.expect("PATCH", "/api/v1/nodes/n1",
+                 R"({"metadata":{"uid":"nu","resourceVersion":"77","annotations":{"berth.dev/cordoned":"DRAIN: \"disk\""}},)"
+                 R"("spec":{"unschedulable":true}})");
+    scene.api->patch_node(node,
+                          {.unschedulable = false,
+                           .annotations = {{"berth.dev/cordoned", std::nullopt}},
+                           .taints = {{{"a", "b", "NoSchedule"}, {"c", "", "NoExecute", "2026-01-31T12:00:00Z"}}}},
+                          scene.into());
+    ck_assert(test::run(scene.loop));
+    scene.expect("PATCH", "/api/v1/nodes/n1",
+                 R"({"metadata":{"uid":"nu","resourceVersion":"77","annotations":{"berth.dev/cordoned":null}},)"
+                 R"("spec":{"unschedulable":null,"taints":[{"key":"a","value":"b","effect":"NoSchedule"},)"
+                 R"({"key":"c","value":"","effect":"NoExecute","timeAdded":"2026-01-31T12:00:00Z"}]}})");
+}
+END_TEST
+
+START_TEST(an_event_on_a_node_is_where_kubectl_looks_for_it) {
+    Scene scene(201, "{}");
+    Node node;
+    node.name = "n1";
+    node.uid = "nu";
+    scene.api->post_node_event(node, {"Warning", "SlurmDrained", "Cordoning", "why"});
+    scene.api->server_version([&](int) { scene.loop.quit(); });
+    ck_assert(test::run(scene.loop));
+    const Exchange &event = scene.seen[scene.seen[0].method == "POST" ? 0 : 1];
+    ck_assert_text(event.path, "/apis/events.k8s.io/v1/namespaces/default/events");
+    ck_assert(event.body.find(R"("regarding":{"apiVersion":"v1","kind":"Node","uid":"n1","name":"n1"})") != std::string::npos);
+}
+END_TEST
+
 }  // namespace
 
 int main() {
@@ -279,5 +319,6 @@ int main() {
                 an_event_has_all_that_the_server_asks_for, a_pod_is_read_or_is_not_there, the_version_is_asked_once,
                 an_unknown_version_counts_as_old_and_is_asked_again, an_event_may_be_about_any_object,
                 only_what_changed_in_a_group_is_written, a_group_condition_has_the_name_of_its_version,
-                a_claim_is_read_and_given_a_node});
+                a_claim_is_read_and_given_a_node, a_node_is_changed_only_as_it_was_read,
+                an_event_on_a_node_is_where_kubectl_looks_for_it});
 }

@@ -49,18 +49,25 @@ Result<void> read(Json from, Node &node) {
     if (node.name.empty() || node.uid.empty())
         return Error{fmt::format("a node without name or uid ('{}')", for_log(node.name, 80))};
     node.labels = read_all(metadata, "labels");
+    node.annotations = read_annotations(metadata);
     if (from["spec"].get(spec) == SUCCESS) {
         node.unschedulable = flag(spec, "unschedulable");
         each(spec, "taints", [&](Json taint) {
             node.taints.push_back({std::string(text(taint, "key")), std::string(text(taint, "value")),
-                                   std::string(text(taint, "effect"))});
+                                   std::string(text(taint, "effect")), std::string(text(taint, "timeAdded"))});
         });
     }
     if (from["status"].get(status) != SUCCESS)
         return {};
     each(status, "conditions", [&](Json condition) {
-        if (text(condition, "type") == "Ready")
-            node.ready = text(condition, "status") == "True";
+        const std::string_view type = text(condition, "type");
+        const bool is_true = text(condition, "status") == "True";
+        if (type == "Ready") {
+            node.ready = is_true;
+            node.ready_message = text(condition, "message");
+        } else if (is_true && (type == "DiskPressure" || type == "MemoryPressure" || type == "PIDPressure")) {
+            node.pressures.emplace_back(type, text(condition, "message"));
+        }
     });
     if (status["allocatable"].get(allocatable) != SUCCESS)
         return {};

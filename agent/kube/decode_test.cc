@@ -424,13 +424,27 @@ START_TEST(a_node_has_labels_and_taints) {
 }
 END_TEST
 
+START_TEST(a_node_says_what_ails_it) {
+    std::string json = R"({"metadata":{"name":"n1","uid":"u","annotations":{"berth.dev/cordoned":"DRAIN: disk","other":"x"}},
+        "spec":{"taints":[{"key":"old","effect":"NoExecute","timeAdded":"2026-01-31T12:00:00Z"}]},
+        "status":{"conditions":[{"type":"DiskPressure","status":"True","message":"full"},{"type":"MemoryPressure","status":"False"},
+        {"type":"NetworkUnavailable","status":"True"},{"type":"Ready","status":"Unknown","message":"Kubelet stopped posting node status."}]}})";
+    const auto got = Decoder().node(padded(json));
+    ck_assert(got.ok() && !got->ready);
+    ck_assert_text(got->ready_message, "Kubelet stopped posting node status.");
+    ck_assert(got->pressures == (std::vector<std::pair<std::string, std::string>>{{"DiskPressure", "full"}}));
+    ck_assert(got->annotations == (KeyValues{{"berth.dev/cordoned", "DRAIN: disk"}}));
+    ck_assert_text(got->taints[0].time_added, "2026-01-31T12:00:00Z");
+}
+END_TEST
+
 }  // namespace
 
 int main() {
     return test::run_suite("decode",
                   {a_pod_is_read_and_the_rest_dropped, where_a_pod_wants_to_be_is_read,
                    a_pod_that_asks_for_no_place_has_none, names_of_workloads_are_kept_and_their_repetitions_are_not,
-                   a_node_has_labels_and_taints, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
+                   a_node_has_labels_and_taints, a_node_says_what_ails_it, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
                    requests_are_kept_apart_where_limits_are_higher, memory_is_limited_when_every_container_is_or_the_pod,
                    suspension_is_read_from_its_condition,
                    init_containers_and_sidecars_count_as_the_scheduler_counts_them,

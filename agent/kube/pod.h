@@ -120,13 +120,19 @@ std::uint32_t wait_status(const Pod &pod);
 
 struct Taint {
     std::string key, value, effect;
+    std::string time_added{};  // as the server has it; kept for when the list is written back
+
+    bool operator==(const Taint &) const = default;
 };
 
 // Node: what a node agent must know of its own node before it binds, and the controller of all that may take a pod.
 struct Node {
     std::string name, uid, resource_version;
     bool ready = false;
+    std::string ready_message;  // of the condition Ready, whatever its status
+    std::vector<std::pair<std::string, std::string>> pressures;  // DiskPressure, MemoryPressure, PIDPressure where True, with their messages
     bool unschedulable = false;
+    KeyValues annotations;      // the prefixes of Pod::annotations
     KeyValues labels;           // all of them
     std::vector<Taint> taints;
     std::int64_t cpu_milli = 0, memory_bytes = 0, pods = 0;         // allocatable; 0: not known

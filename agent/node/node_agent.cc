@@ -7,6 +7,7 @@
 
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/translate/node_names.h"
 #include "proto/seal.h"
 
 namespace berth::node {
@@ -28,7 +29,7 @@ std::optional<std::uint32_t> to_job_id(std::string_view text) {
 
 NodeAgent::NodeAgent(Loop &loop, const Config &config, const std::string &node_name)
     : loop_(loop), config_(config), cluster_(config.clusters.front()), node_(node_name),
-      kube_node_(config.node.kube_name.empty() ? node_name : RunDir::expand(config.node.kube_name, node_name)),
+      kube_node_(config.node.kube_name.empty() ? kube_name_of(node_name, config.nodes.map) : RunDir::expand(config.node.kube_name, node_name)),
       cgroup_root_(RunDir::expand(config.node.cgroup_root, node_name)),
       run_dir_(RunDir::expand(config.node.run_dir, node_name)) {}
 

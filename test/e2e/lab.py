@@ -23,6 +23,7 @@ TOOLS = os.path.join(os.path.dirname(HERE), "lab")
 NAMESPACES = ("default", "team-a", "team-b")
 SCHEDULER = "slurm-bridge-scheduler"
 JOB_ID = "scheduler.slinky.slurm.net/slurm-jobid"
+CORDONED = "berth.dev/cordoned"
 HOLLOW = "hollow.berth.dev/"
 # Where the kinds that own or group pods are in the API; outermost first, for an owner that lives makes new pods.
 OWNERS = {"JobSet": "/apis/jobset.x-k8s.io/v1alpha2/{}jobsets", "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/{}leaderworkersets",
@@ -281,6 +282,10 @@ class Lab:
         self.release_unkillable()
         wait_for(lambda: self.kube.get("/readyz") == "ok", 60, "the API server answers")
         wait_for(self.slurm.nodes, 60, "slurmctld answers")
+        if self.berth:
+            for node in self.cordoned():
+                if CORDONED not in node["metadata"].get("annotations", {}):
+                    self.kube.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"unschedulable": None}})
         for name, state in self.slurm.nodes().items():
             if "drain" in state or "down" in state:
                 self.slurm.resume(name)
@@ -297,6 +302,11 @@ class Lab:
         wait_for(lambda: not self.slurm.jobs(), deadline, "no job is left", 0.05)
         wait_for(lambda: not self.held(), deadline, "no held record is left", 0.05)
         wait_for(lambda: all(state == "idle" for state in self.slurm.nodes().values()), deadline, "all nodes are idle", 0.05)
+        if self.berth:
+            wait_for(lambda: not self.cordoned(), deadline, "no node is cordoned", 0.05)
+
+    def cordoned(self):
+        return [node for node in self.kube.get("/api/v1/nodes")["items"] if node["spec"].get("unschedulable")]
 
     @staticmethod
     def unless_gone(delete):

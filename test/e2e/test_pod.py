@@ -300,8 +300,9 @@ def test_agents_rights_are_no_wider_than_their_part(lab):
     node = ("berth-node:n1", ["berth-nodes", "system:authenticated"])
     assert may(controller, "patch", ":pods/status") and may(node, "create", ":pods/binding")
     assert may(controller, "create", ":pods/eviction") and not may(node, "create", ":pods/eviction")
-    assert not may(controller, "create", ":pods/binding")
+    assert not may(controller, "create", ":pods/binding") and not may(node, "patch", ":nodes")
     for identity in (controller, node):
         for verb, resource in (("get", ":secrets"), ("create", ":pods"), ("update", ":pods"), ("patch", ":pods"), ("create", ":pods/exec"),
-                               ("patch", ":nodes"), ("list", ":configmaps"), ("create", "apps:deployments")):
+                               ("update", ":nodes"), ("delete", ":nodes"), ("patch", ":nodes/status"), ("list", ":configmaps"),
+                               ("create", "apps:deployments")):
             assert not may(identity, verb, resource), (identity[0], verb, resource)
