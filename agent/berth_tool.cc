@@ -11,6 +11,11 @@
 #include <string>
 
 #include "agent/config_check.h"
+#include "agent/log.h"
+#include "agent/tool/doctor.h"
+#include "agent/tool/dry_run.h"
+#include "agent/tool/explain.h"
+#include "agent/tool/status.h"
 
 namespace berth {
 namespace {
@@ -18,6 +23,57 @@ namespace {
 constexpr int kExitUsage = 2;
 
 using Command = std::function<int()>;
+using OptionsPtr = std::shared_ptr<tool::AccessOptions>;
+
+OptionsPtr add_access(CLI::App &command) {
+    const auto options = std::make_shared<tool::AccessOptions>();
+    command.add_option("-c,--config", options->config_path, "Configuration file of the agents (" + default_config_path() + " where it can be read)")
+        ->type_name("FILE");
+    command.add_option("--kubeconfig", options->kubeconfig, "Credentials for Kubernetes ($KUBECONFIG, ~/.kube/config, the agents' own)")
+        ->type_name("FILE");
+    command.add_option("--context", options->context, "Context of the kubeconfig")->type_name("NAME");
+    command.add_option_function<std::string>(
+               "-o,--output", [options](const std::string &format) { options->json = format == "json"; }, "text or json")
+        ->check(CLI::IsMember({"text", "json"}))
+        ->type_name("FORMAT");
+    return options;
+}
+
+// berth explain [NS/]POD, berth explain -f FILE
+void add_explain(CLI::App &app, Command &chosen) {
+    CLI::App *command = app.add_subcommand("explain", "Why is a pod not running, and what to do");
+    const OptionsPtr options = add_access(*command);
+    const auto what = std::make_shared<std::string>();
+    command->add_option("-n,--namespace", options->ns, "Namespace of the pod")->type_name("NAME")->capture_default_str();
+    const auto file = std::make_shared<std::string>();
+    CLI::Option *pod = command->add_option("POD", *what, "The pod, as NAMESPACE/NAME or NAME")->type_name("");
+    CLI::Option *dry = command->add_option("-f,--file", *file, "Instead: a workload that is not created yet, as YAML (- is standard input)")
+                           ->type_name("FILE")
+                           ->excludes(pod);
+    command->callback([&chosen, options, what, file, pod, dry] {
+        if (pod->count() + dry->count() != 1)
+            throw CLI::ValidationError("explain", "name a pod, or a file with -f");
+        chosen = [options, what, file] {
+            return file->empty() ? tool::explain(*options, *what, stdout, stderr) : tool::dry_run(*options, *file, stdout, stderr);
+        };
+    });
+}
+
+// berth status
+void add_status(CLI::App &app, Command &chosen) {
+    CLI::App *command = app.add_subcommand("status", "Nodes and workloads of both systems");
+    const OptionsPtr options = add_access(*command);
+    const auto ns = std::make_shared<std::string>();
+    command->add_option("-n,--namespace", *ns, "Workloads of one namespace only")->type_name("NAME");
+    command->callback([&chosen, options, ns] { chosen = [options, ns] { return tool::status(*options, *ns, stdout, stderr); }; });
+}
+
+// berth doctor
+void add_doctor(CLI::App &app, Command &chosen) {
+    CLI::App *command = app.add_subcommand("doctor", "Check that Slurm, Kubernetes and Berth fit together");
+    const OptionsPtr options = add_access(*command);
+    command->callback([&chosen, options] { chosen = [options] { return tool::doctor(*options, stdout, stderr); }; });
+}
 
 // berth config check [FILE]
 void add_config(CLI::App &app, Command &chosen) {
@@ -35,13 +91,19 @@ int main(int argc, char **argv) {
     app.name("berth");
     app.set_version_flag("--version", std::string("berth " PACKAGE_VERSION));
     app.require_subcommand(1);
+    add_status(app, chosen);
+    add_explain(app, chosen);
+    add_doctor(app, chosen);
     add_config(app, chosen);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
         return app.exit(error) == 0 ? 0 : kExitUsage;
     }
-    return chosen();
+    log::start(log::Level::error, "berth");
+    const int status = chosen();
+    log::stop();
+    return status;
 }
 
 }  // namespace

@@ -119,6 +119,11 @@ void Loop::run_posted() {
 
 int Loop::run() { return sd_event_loop(event_); }
 
+void Loop::run_until(const std::function<bool()> &done) {
+    while (!done() && sd_event_run(event_, UINT64_MAX) >= 0) {
+    }
+}
+
 void Loop::quit(int status) { sd_event_exit(event_, status); }
 
 std::chrono::steady_clock::time_point Loop::now() const { return std::chrono::steady_clock::now(); }

@@ -39,6 +39,8 @@ class Loop {
 
     int run();  // until quit(); returns its argument
     void quit(int status = 0);
+    // Runs until done() is true; it is asked after each event. For programs that wait for one answer after the other.
+    void run_until(const std::function<bool()> &done);
 
     std::chrono::steady_clock::time_point now() const;
 

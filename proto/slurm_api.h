@@ -19,6 +19,7 @@ char *slurm_job_state_string(uint32_t state);
 [[gnu::weak]] char *slurm_job_reason_string(int reason);                               // up to 23.02
 [[gnu::weak]] const char *slurm_job_state_reason_string(enum job_state_reason reason);  // after it
 void *slurm_list_peek(decltype(slurm_list_create(nullptr)) list);
+[[gnu::weak]] void slurm_free_will_run_response_msg(void *answer);
 }
 
 // job_modify() gained err_msg in 23.02; fini() returns nothing from 25.11.
@@ -133,6 +134,40 @@ template <class Update>
 inline void set_reason_uid(Update &update, std::uint32_t uid) {
     if constexpr (requires { update.reason_uid; })
         update.reason_uid = uid;
+}
+
+// What a node has given away: in its record from 25.05 on, before that in what the select plugin packed beside it.
+template <class Node>
+inline void allocated(const Node &node, std::uint32_t &cpus, std::uint64_t &memory_mib) {
+    if constexpr (requires { node.alloc_cpus; }) {
+        cpus = node.alloc_cpus;
+        memory_mib = node.alloc_memory;
+    } else {
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
+        std::uint16_t count = 0;
+        slurm_get_select_nodeinfo(node.select_nodeinfo, SELECT_NODEDATA_SUBCNT, NODE_STATE_ALLOCATED, &count);
+        slurm_get_select_nodeinfo(node.select_nodeinfo, SELECT_NODEDATA_MEM_ALLOC, NODE_STATE_ALLOCATED, &memory_mib);
+        cpus = count;
+#endif
+    }
+}
+
+// PrologEpilogTimeout, seconds; NO_VAL16 where it is not set. Later there is one for each, of which the shorter counts here.
+template <class Conf>
+inline std::uint16_t prolog_epilog_timeout(const Conf &conf) {
+    if constexpr (requires { conf.prolog_epilog_timeout; })
+        return conf.prolog_epilog_timeout;
+    else
+        return conf.prolog_timeout < conf.epilog_timeout ? conf.prolog_timeout : conf.epilog_timeout;
+}
+
+// AccountingStoreFlags=job_comment: the same bit under two names.
+constexpr std::uint32_t store_job_comment = SLURM_BIT(1);
+
+// The answer of slurm_job_will_run2().
+inline void free_answer(will_run_response_msg_t *answer) {
+    if (answer != nullptr && slurm_free_will_run_response_msg != nullptr)
+        slurm_free_will_run_response_msg(answer);
 }
 
 inline const char *reason_string(std::uint32_t reason) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@ struct Response {
     std::string body;
     std::string error;  // a sentence for the log, empty when status is 2xx; else with the server's message
     std::chrono::seconds retry_after{0};
+    std::time_t date = 0;  // the server's clock by its Date header; 0: it did not say
 
     bool ok() const { return status >= 200 && status < 300; }
     // The request may have been carried out although no answer says so.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -163,12 +164,15 @@ bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::
     return true;
 }
 
-std::size_t Transfer::on_header(char *, std::size_t size, std::size_t count, void *data) {
+std::size_t Transfer::on_header(char *line, std::size_t size, std::size_t count, void *data) {
     auto *self = static_cast<Transfer *>(data);
     long status = 0;
     curl_easy_getinfo(self->easy_, CURLINFO_RESPONSE_CODE, &status);  // a proxy's CONNECT answer does not count here
     if (status != 0)
         self->answered_ = true;
+    constexpr std::string_view date = "date:";
+    if (const std::string text(line, size * count); strncasecmp(text.c_str(), date.data(), date.size()) == 0)
+        self->date_ = std::max<std::time_t>(curl_getdate(text.c_str() + date.size(), nullptr), 0);
     if (self->streaming && self->on_arrival)
         self->on_arrival(*self);
     return size * count;
@@ -205,6 +209,7 @@ Response Transfer::take_response(CURLcode code) {
     curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &wait);
     out.status = static_cast<int>(status);
+    out.date = date_;
     out.retry_after = std::chrono::seconds(std::clamp<curl_off_t>(wait, 0, 3600));
     out.body = std::move(body_);
     body_.clear();

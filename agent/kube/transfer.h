@@ -59,6 +59,7 @@ class Transfer {
     std::string body_;
     std::size_t most_body_ = 0;
     bool answered_ = false, too_large_ = false;
+    std::time_t date_ = 0;
     char curl_error_[CURL_ERROR_SIZE] = {};
 };
 

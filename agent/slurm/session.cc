@@ -37,6 +37,11 @@ std::chrono::seconds message_timeout() {
     return std::chrono::seconds(&slurm_conf != nullptr ? slurm_conf.msg_timeout : least_message_timeout);
 }
 
+void be_brief(std::chrono::seconds most) {
+    if (&slurm_conf != nullptr)
+        slurm_conf.msg_timeout = std::min(slurm_conf.msg_timeout, static_cast<std::uint16_t>(most.count()));
+}
+
 std::string last_error() { return slurm_strerror(slurm_api::last_errno()); }
 
 Submission failed_submission(int error, const std::string &said) {

@@ -11,6 +11,9 @@ namespace berth::slurm {
 // How long libslurm waits for one answer.
 std::chrono::seconds message_timeout();
 
+// Waits no longer than this, for a person who waits behind it; for reads alone, after start().
+void be_brief(std::chrono::seconds most);
+
 // "Invalid account or account/partition combination specified": libslurm's words for its last error.
 std::string last_error();
 

@@ -1,0 +1,42 @@
+// Access: what every subcommand begins with: the site's configuration where it can be read, the API server, and slurmctld.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/config.h"
+#include "agent/tool/kube_session.h"
+
+namespace berth::tool {
+
+// The options that all subcommands share.
+struct AccessOptions {
+    std::string config_path;   // empty: the default, which need not be there
+    std::string kubeconfig;    // empty: see kubeconfig_path()
+    std::string context;
+    std::string ns = "default";
+    bool json = false;
+};
+
+struct Access {
+    AccessOptions options;
+    std::optional<Config> config;
+    std::string config_path, config_problem;  // why there is none
+
+    const Config *site() const { return config ? &*config : nullptr; }
+    std::string scheduler() const;  // Berth's name in pods
+    std::string cluster() const;    // in tickets; "" when it is not known
+    // As the person who asks.
+    Result<std::unique_ptr<KubeSession>> kubernetes() const;
+};
+
+// An error only when the named configuration cannot be used.
+Result<Access> open_access(const AccessOptions &options);
+
+// Reads slurm.conf, once; libslurm ends the program when there is none. Calls take some seconds at most.
+void start_slurm();
+// "alice", or the number.
+std::string user_name(std::uint32_t uid);
+
+}  // namespace berth::tool

@@ -1,0 +1,34 @@
+// KubeSession: the API server for a tool that has nothing to do but wait for its answer. One thread; each call runs the event loop until
+// the answer is there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/config.h"
+#include "agent/kube/http.h"
+#include "agent/loop.h"
+#include "agent/result.h"
+
+namespace berth::tool {
+
+class KubeSession {
+  public:
+    // `kubeconfig` is what load_kubeconfig() takes; empty: the service account of the pod that we run in.
+    static Result<std::unique_ptr<KubeSession>> open(const std::string &kubeconfig, const std::string &context);
+
+    kube::Response get(const std::string &path);
+    kube::Response post(const std::string &path, const std::string &body);
+    // Several requests under way at once; answers in the order of the requests.
+    std::vector<kube::Response> send(const std::vector<kube::Request> &requests);
+
+  private:
+    Loop loop_;
+    std::unique_ptr<kube::Http> http_;
+};
+
+// Where a person's credentials are: the option, else $KUBECONFIG, else ~/.kube/config where it exists, else the agent's configuration.
+std::string kubeconfig_path(const std::string &option, const Config *config);
+
+}  // namespace berth::tool

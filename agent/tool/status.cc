@@ -1,0 +1,80 @@
+#include "agent/tool/status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+
+#include "agent/kube/decode.h"
+#include "agent/kube/discovery.h"
+#include "agent/tool/overview.h"
+
+namespace berth::tool {
+
+namespace {
+
+Result<std::vector<kube::Pod>> load_pods(KubeSession &api, const std::string &ns, const std::string &scheduler) {
+    std::vector<kube::Pod> pods;
+    kube::Decoder decoder;
+    std::string next;
+    do {
+        kube::Response answer = api.get(kube::resource_path("v1", "pods", ns) + "?limit=500&fieldSelector=" +
+                                        kube::url_escape("spec.schedulerName=" + scheduler) + (next.empty() ? "" : "&continue=" + kube::url_escape(next)));
+        if (!answer.ok())
+            return Error{answer.error};
+        auto page = decoder.list<kube::Pod>(kube::padded(answer.body));
+        if (!page)
+            return Error{fmt::format("the list of pods could not be understood: {}", page.error())};
+        std::move(page->items.begin(), page->items.end(), std::back_inserter(pods));
+        next = page->next;
+    } while (!next.empty());
+    return pods;
+}
+
+}  // namespace
+
+int status(const AccessOptions &options, const std::string &ns, std::FILE *out, std::FILE *err) {
+    const auto fail = [err](const std::string &text) {
+        fmt::print(err, "berth: {}\n", text);
+        return 1;
+    };
+    const auto access = open_access(options);
+    if (!access)
+        return fail(access.error());
+    start_slurm();
+    const auto slurm_nodes = slurm::load_queue_nodes();
+    if (!slurm_nodes)
+        return fail(slurm_nodes.error());
+    const auto queue = slurm::load_queue();
+    if (!queue)
+        return fail(queue.error());
+
+    // Whoever may see less of Kubernetes gets Slurm's half and is told what is missing.
+    std::vector<std::string> notes;
+    std::vector<kube::Node> kube_nodes;
+    std::vector<kube::Pod> pods;
+    bool nodes_known = false, pods_known = false;
+    if (auto api = access->kubernetes(); !api) {
+        notes.push_back(fmt::format("Kubernetes was not asked: {}", api.error()));
+    } else {
+        auto nodes = load_kube_nodes(**api);
+        if ((nodes_known = nodes.ok()))
+            kube_nodes = std::move(*nodes);
+        else
+            notes.push_back(fmt::format("the Kubernetes nodes are not shown: {}", nodes.error()));
+        auto found = load_pods(**api, ns, access->scheduler());
+        if ((pods_known = found.ok()))
+            pods = std::move(*found);
+        else
+            notes.push_back(fmt::format("pods are not counted: {}{}", found.error(), ns.empty() ? "; name a namespace with -n" : ""));
+    }
+    Overview overview = make_overview(pair_nodes(*slurm_nodes, kube_nodes), *queue, pods, access->cluster(), ns);
+    overview.kube_nodes_known = nodes_known;
+    overview.pods_known = pods_known;
+    overview.notes = std::move(notes);
+    fmt::print(out, "{}", options.json ? to_json(overview) + "\n" : to_text(overview, std::time(nullptr)));
+    return 0;
+}
+
+}  // namespace berth::tool
