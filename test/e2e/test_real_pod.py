@@ -1,6 +1,7 @@
 """A pod through Slurm onto a real kubelet: its exit codes, and its processes as the kernel sees them."""
 
 from lab import holds_for, wait_for
+from test_suspend import freezer, resume, suspend
 from witness import asking, bindings, jobs_of, keep, let_go, running_pod, wait_state, warnings
 
 LAB = ["--nodes", "1", "--real-node"]
@@ -76,3 +77,35 @@ def test_pod_that_ignores_term_dies_at_the_end_of_its_grace(lab):
     wait_state(lab, job, "CANCELLED", deadline=60)
     assert not lab.processes(pod)
     lab.wait_gone(pod, 60)
+
+
+def test_suspended_jobs_containers_stand_still(lab):
+    pod, job = running_pod(lab, pod=real(lab, SLOW))  # starts a process every 0.1 s
+    suspend(lab, job)
+    wait_for(lambda: freezer(lab, pod) == "FROZEN", 60, "the pod is frozen")
+    processes = lab.processes(pod)
+    holds_for(lambda: lab.processes(pod) == processes, 2, "its containers do nothing")
+    assert lab.phase(pod) == "Running"
+    resume(lab, job)
+    wait_for(lambda: lab.processes(pod) != processes, 60, "its containers go on")
+    suspend(lab, job)
+    wait_for(lambda: freezer(lab, pod) == "FROZEN", 60, "the pod is frozen again")
+    lab.slurm.scancel(job)
+    wait_state(lab, job, "CANCELLED", deadline=60)
+    assert not lab.processes(pod)
+    lab.wait_gone(pod, 60)
+
+
+def test_suspended_pod_that_is_deleted_ends(lab):
+    pod, job = running_pod(lab, pod=real(lab, SLOW))
+    suspend(lab, job)
+    wait_for(lambda: freezer(lab, pod) == "FROZEN", 60, "the pod is frozen")
+    lab.delete(pod)
+    lab.wait_gone(pod, 60)
+    wait_state(lab, job, "CANCELLED", deadline=60)
+
+
+def test_pod_without_a_limit_cannot_take_more_memory_than_slurm_allotted(lab):
+    grow = "sleep 4; x=0123456789abcdef; for i in $(seq 22); do x=$x$x; done; sleep 1000"  # to 64 MiB
+    pod = lab.wait_phase(lab.create(real(lab, ["sh", "-c", grow])), "Failed", 90)
+    assert lab.ended(pod)["exitCode"] == 137, lab.ended(pod)

@@ -42,6 +42,22 @@ bool write_text(const std::string &path, const std::string &text) {
     return ok;
 }
 
+// A cpuset of v1 takes no process before it has CPUs and memory; as runtimes do, each gets those of the one above.
+void fill_cpusets(const std::string &hierarchy, const std::string &cgroup) {
+    const auto read_line = [](const std::string &path) {
+        std::string line;
+        std::ifstream(path) >> line;
+        return line;
+    };
+    for (std::size_t at = hierarchy.size(); at != std::string::npos && at < cgroup.size();) {
+        const std::string above = cgroup.substr(0, at);
+        at = cgroup.find('/', at + 1);
+        for (const char *file : {"/cpuset.cpus", "/cpuset.mems"})
+            if (const std::string own = cgroup.substr(0, at) + file; read_line(own).empty())
+                write_text(own, read_line(above + file));
+    }
+}
+
 std::int64_t monotonic_ms() {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -106,7 +122,7 @@ Places Places::find(const std::string &cgroup_mount, std::string cgroup_root, st
         out.hierarchies.push_back(cgroup_mount);
         return out;
     }
-    for (const char *name : {"pids", "freezer", "memory", "systemd"}) {
+    for (const char *name : {"pids", "freezer", "memory", "cpuset", "systemd"}) {
         std::string dir = cgroup_mount + "/" + name;
         if (!fs::exists(dir + "/cgroup.procs"))
             continue;
@@ -139,6 +155,8 @@ Result<std::unique_ptr<PodProcess>> PodProcess::start(Loop &loop, const Places &
         fs::create_directories(cgroups.back(), error);
         if (error)
             return Error{"making cgroup " + cgroups.back() + ": " + error.message()};
+        if (fs::exists(cgroups.back() + "/cpuset.mems"))
+            fill_cpusets(hierarchy, cgroups.back());
     }
     std::string exit_record = places.record(pod.uid, "exit"), beat_record = places.record(pod.uid, "beat");
     fs::remove(exit_record);

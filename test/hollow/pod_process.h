@@ -1,6 +1,6 @@
 // PodProcess: the one real process of a hollow pod, in a cgroup where a kubelet would put it:
 //   HIERARCHY/CGROUP_ROOT/kubepods[/burstable|/besteffort]/pod<uid>/<container>
-// in the v1 hierarchies pids, freezer, memory and systemd, or in the unified one. The process behaves as the annotations say by
+// in the v1 hierarchies pids, freezer, memory, cpuset and systemd, or in the unified one. The process behaves as the annotations say by
 // itself, so it goes on while the kubelet is dead. What must outlive the kubelet lies in the state directory:
 //   <uid>.started   made at the start: its time is the pod's start, its contents "stuck" for a pod nobody shall clean up
 //   <uid>.beat      grows while a pod with `beat` runs
