@@ -250,3 +250,22 @@ def test_service_at_its_limit_is_replaced_one_by_one(lab):
 
 
 test_service_at_its_limit_is_replaced_one_by_one.timeout = 240
+
+
+def test_disruption_budget_is_honoured(lab):
+    owner = replica_set(lab, 1, annotations={**asking(partition="short", timelimit="2"), WARN: "115s"})
+    pod, = wait_for(lambda: serving(lab, owner), 60, "it runs")
+    name = owner["metadata"]["name"]
+    budgets = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
+    lab.kube.post(budgets, {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+                            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
+
+    def evictions():
+        return [w["code"] for w in audit(lab) if w["resource"] == "pods/eviction" and w["name"] == pod["metadata"]["name"]]
+    try:
+        wait_for(lambda: 429 in evictions(), 60, "the budget forbids it", 0.2)
+        assert lab.phase(pod) == "Running" and 201 not in evictions()
+    finally:
+        lab.kube.delete(f"{budgets}/{name}")
+    wait_for(lambda: 201 in evictions(), 60, "it is tried again", 0.2)
+    wait_for(lambda: [p for p in serving(lab, owner) if p["metadata"]["uid"] != pod["metadata"]["uid"]], 60, "another one serves")
