@@ -123,6 +123,19 @@ def test_preempted_pod_goes_at_once_without_grace(lab):
     wait_state(lab, native, "RUNNING", deadline=60)
 
 
+def test_requeue_mode_cancels_a_pods_job(lab):
+    lab.slurm.update("PartitionName=second", "PreemptMode=REQUEUE")
+    try:
+        pod, job = running_pod(lab, grace=1, annotations=asking(partition="second"))
+        native = preempt(lab, pod["spec"]["nodeName"])
+        lab.wait_gone(pod, 60)
+        wait_state(lab, job, "PREEMPTED", deadline=60)
+        assert len(jobs_of(lab, pod)) == 1
+        wait_state(lab, native, "RUNNING", deadline=60)
+    finally:
+        lab.slurm.update("PartitionName=second", "PreemptMode=CANCEL")
+
+
 def test_preempted_pod_is_warned_and_gone_when_the_grace_is_over(lab):
     pod, job = running_pod(lab, pod=keep(lab.pod(grace=3, annotations=asking(partition="spot"))))
     native = preempt(lab, pod["spec"]["nodeName"])
@@ -132,6 +145,7 @@ def test_preempted_pod_is_warned_and_gone_when_the_grace_is_over(lab):
     assert lab.processes(pod), "it has the grace to save its work"
     wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 60, "it is stopped before the end", 0.1)
     assert lab.slurm.job_state(job) == "RUNNING", "inside Slurm's grace"
+    assert events_of(lab, pod, "SlurmPreempted") == [message]
     wait_for(lambda: not lab.processes(pod), what="its processes are gone")
     let_go(lab, pod)
     wait_state(lab, native, "RUNNING", deadline=90)
