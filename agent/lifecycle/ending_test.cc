@@ -109,7 +109,7 @@ START_TEST(short_limits_spread_over_half_of_the_time) {
         replica.end = start + 60;
     ck_assert(next_turn(two, warn, start + 29) == (Turn{"", start + 30}));
     ck_assert(next_turn(two, warn, start + 30) == (Turn{"p0", 0}));
-    two[0] = {"p0b", start + 33, start + 93, true};
+    two[0] = {"p0b", start + 33, start + 83, true};  // so short that it ends inside the other's window, too
     ck_assert(next_turn(two, warn, start + 34) == (Turn{"", start + 45}));
 }
 END_TEST

@@ -245,7 +245,7 @@ def test_service_is_renewed_while_the_partition_allows_it(lab):
 
 
 def test_service_at_its_limit_is_replaced_one_by_one(lab):
-    owner = replica_set(lab, 3, annotations={**asking(partition="short", timelimit="2"), WARN: "90s"})
+    owner = replica_set(lab, 3, annotations={**asking(partition="short", timelimit="1"), WARN: "50s"})
     wait_for(lambda: len(serving(lab, owner)) == 3, 60, "all serve", 0.1)
     first = {pod["metadata"]["uid"]: pod for pod in serving(lab, owner)}
     least = 3
@@ -255,7 +255,7 @@ def test_service_at_its_limit_is_replaced_one_by_one(lab):
         now = serving(lab, owner)
         least = min(least, len(now))
         return len(now) == 3 and not first.keys() & {pod["metadata"]["uid"] for pod in now}
-    wait_for(all_new, 170, "all have been replaced", 0.1)
+    wait_for(all_new, 110, "all have been replaced", 0.1)
     assert least >= 2, f"only {least} of 3 served at one time"
     for uid in first:
         evictions = [w for w in audit(lab) if w["resource"] == "pods/eviction" and w["name"] == first[uid]["metadata"]["name"]]
@@ -263,11 +263,8 @@ def test_service_at_its_limit_is_replaced_one_by_one(lab):
         assert jobs_of(lab, first[uid])[0]["JobState"] == "CANCELLED", "not cut off by the limit"
 
 
-test_service_at_its_limit_is_replaced_one_by_one.timeout = 240
-
-
 def test_disruption_budget_is_honoured(lab):
-    owner = replica_set(lab, 1, annotations={**asking(partition="short", timelimit="2"), WARN: "115s"})
+    owner = replica_set(lab, 1, annotations={**asking(partition="short", timelimit="1"), WARN: "40s"})
     pod, = wait_for(lambda: serving(lab, owner), 60, "it runs")
     name = owner["metadata"]["name"]
     budgets = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
