@@ -329,7 +329,8 @@ Result<void> read_services(const Place &at, ServicesConfig &services) {
         const Result<std::int64_t> ms = parse_duration_ms(text);
         constexpr std::int64_t minute = 60'000;
         if (!ms || *ms < minute || *ms / minute > 0x7fffffff)
-            return Error{fmt::format("\"{}\" is refused; accepted are unlimited and durations of a minute or more, such as 30d", shown(text))};
+            return Error{
+                fmt::format("\"{}\" is refused; accepted are unlimited and durations of a minute or more, such as 30d", shown(text))};
         services.renew_up_to_minutes = static_cast<std::uint32_t>(*ms / minute);
         return {};
     };

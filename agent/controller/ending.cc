@@ -69,7 +69,8 @@ void Controller::watch_end(const WorkloadPtr &workload, const slurm::Job &job) {
     if (w.service() && config_.services.renew && !w.unrenewable)
         return renew(workload, job);
     tell_ending(workload, time_limit_reason,
-                fmt::format("Slurm job {} reaches its time limit at {}; an operator gives it more with: scontrol update JobId={} TimeLimit=+60",
+                fmt::format("Slurm job {} reaches its time limit at {}; an operator gives it more with: "
+                            "scontrol update JobId={} TimeLimit=+60",
                             job.id, slurm::utc_text(job.end_time), job.id));
     if (w.service())
         replace_in_turn(workload);
@@ -126,7 +127,8 @@ void Controller::leave_early(const WorkloadPtr &workload, const slurm::Job &job)
     for (auto &[uid, member] : w.members)
         if (stays(member) && !member.dismissal_told) {
             member.dismissal_told = true;
-            api_->set_condition(member.ref(), {"DisruptionTarget", "True", preempted_reason, job.end_sentence()}, [](const kube::Response &) {});
+            const kube::Condition condition{"DisruptionTarget", "True", preempted_reason, job.end_sentence()};
+            api_->set_condition(member.ref(), condition, [](const kube::Response &) {});
         }
     tell_ending(workload, preempted_reason, job.end_sentence());
     if (std::time(nullptr) < stop)

@@ -185,7 +185,8 @@ void Controller::dismiss_member(const WorkloadPtr &workload, Member &member, con
         const kube::Condition condition{"DisruptionTarget", "True", event.reason, event.message};
         api_->set_condition(member.ref(), condition, [](const kube::Response &) {});
     } else if (!member.pod.deleting) {
-        api_->post_event(member.ref(), event);
+        if (member.ending_reason != event.reason)
+            api_->post_event(member.ref(), event);
         api_->remove(member.ref(), -1, [](const kube::Response &) {});
     }
 }

@@ -23,7 +23,8 @@ bool concerns(const Workload &workload, const Placing &placing) {
         return true;
     return std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
         const kube::Pod &pod = entry.second.pod;
-        return (entry.second.live() && pod.annotation(keys::nonce) == job.ticket.nonce) || (!leaving && !entry.second.bound() && pod.created < job.end_time);
+        return (entry.second.live() && pod.annotation(keys::nonce) == job.ticket.nonce) ||
+               (!leaving && !entry.second.bound() && pod.created < job.end_time);
     });
 }
 
@@ -81,7 +82,8 @@ std::optional<std::uint32_t> Workload::exit_status() const {
 }
 
 const slurm::Job &Placing::soonest() const {
-    return **std::min_element(parts.begin(), parts.end(), [](const slurm::Job *a, const slurm::Job *b) { return a->end_time < b->end_time; });
+    return **std::min_element(parts.begin(), parts.end(),
+                              [](const slurm::Job *a, const slurm::Job *b) { return a->end_time < b->end_time; });
 }
 
 bool Placing::lives() const {

@@ -315,7 +315,8 @@ END_TEST
 int main() {
     return test::run_suite(
         "api", {a_binding_carries_uid_and_annotations, a_deletion_names_the_uid_and_maybe_a_grace,
-                an_eviction_names_the_uid_and_the_version_that_the_server_has, a_condition_is_patched_by_type_with_the_uid, another_uid_is_a_conflict_on_old_servers_too,
+                an_eviction_names_the_uid_and_the_version_that_the_server_has, a_condition_is_patched_by_type_with_the_uid,
+                another_uid_is_a_conflict_on_old_servers_too,
                 an_event_has_all_that_the_server_asks_for, a_pod_is_read_or_is_not_there, the_version_is_asked_once,
                 an_unknown_version_counts_as_old_and_is_asked_again, an_event_may_be_about_any_object,
                 only_what_changed_in_a_group_is_written, a_group_condition_has_the_name_of_its_version,

@@ -28,9 +28,11 @@ Turn next_turn(const std::vector<Replica> &replicas, std::chrono::seconds warn, 
             next = &replica;
     if (next == nullptr)
         return {};
-    const std::time_t window = next->end - warn_at(next->start, next->end, warn);
-    const auto together = std::count_if(replicas.begin(), replicas.end(),
-                                        [&](const Replica &r) { return r.end != 0 && r.end <= next->end + window; });
+    const std::time_t opens = warn_at(next->start, next->end, warn), window = next->end - opens;
+    // Replacements began later, and have turns of their own.
+    const auto together = std::count_if(replicas.begin(), replicas.end(), [&](const Replica &r) {
+        return r.end != 0 && r.end <= next->end + window && r.start <= opens;
+    });
     const std::time_t due = next->end - window * together / static_cast<std::time_t>(replicas.size());
     if (now < due)
         return {"", due};

@@ -284,7 +284,8 @@ Result<std::uint32_t> longest_time(const std::string &partition) {
     partition_info_msg_t *raw = nullptr;
     if (slurm_load_partitions(0, &raw, SHOW_ALL) != SLURM_SUCCESS)
         return Error{"asking slurmctld for its partitions: " + last_error()};
-    const std::unique_ptr<partition_info_msg_t, decltype(&slurm_free_partition_info_msg)> partitions(raw, slurm_free_partition_info_msg);
+    using Partitions = std::unique_ptr<partition_info_msg_t, decltype(&slurm_free_partition_info_msg)>;
+    const Partitions partitions(raw, slurm_free_partition_info_msg);
     for (std::uint32_t i = 0; i < partitions->record_count; ++i) {
         const partition_info_t &one = partitions->partition_array[i];
         if (one.name != nullptr && partition == one.name)

@@ -1,5 +1,5 @@
 """What Slurm's commands do to pods: a test per row of the table in docs/admin.md. Ends and times have tests of their own (test_time.py,
-test_pod_end.py, test_hold.py), and so have restarts of slurmctld (test_faults.py, test_guard.py)."""
+test_pod_end.py, test_hold.py), and so have faults of slurmctld (test_faults.py, test_guard.py)."""
 
 import contextlib
 import os
@@ -108,9 +108,9 @@ def test_time_limit_of_a_waiting_pod_can_be_mended(lab):
     message = wait_unschedulable(lab, pod, "PartitionTimeLimit", "less time")
     assert "cannot start as it is" in message
     job = int(wait_job(lab, pod)["JobId"])
-    update(lab, job, "TimeLimit=2")
+    update(lab, job, "TimeLimit=1")
     lab.wait_bound(pod, 60)
-    assert lab.job_id(pod) == job and lab.slurm.job(job)["TimeLimit"] == "00:02:00"
+    assert lab.job_id(pod) == job and lab.slurm.job(job)["TimeLimit"] == "00:01:00"
 
 
 def test_required_and_excluded_nodes_of_a_waiting_pod_can_be_changed(lab):
@@ -230,7 +230,10 @@ def reservation(lab, name, *words):
     try:
         yield
     finally:
-        wait_for(lambda: lab.slurm.run("scontrol", "delete", f"ReservationName={name}", check=False) is not None)
+        def gone():
+            lab.slurm.run("scontrol", "delete", f"ReservationName={name}", check=False)
+            return name not in lab.slurm.run("scontrol", "show", "reservation")
+        wait_for(gone, 60, "the reservation is gone", 0.2)
 
 
 def test_pod_waits_for_its_reservation_to_begin(lab):
@@ -262,3 +265,28 @@ def test_maintenance_reservation_lets_running_pods_end_and_takes_no_new_ones(lab
         stays(lab, pod, job, 1)
     lab.delete(pod)
     assert lab.wait_bound(third, 90)["spec"]["nodeName"] == node
+
+
+# --- slurmctld itself
+
+def test_reconfigure_changes_nothing(lab):
+    runs, job = running_pod(lab)
+    waits = lab.create(cpu=8)
+    other = lab.create(cpu=8)
+    wait_for(lambda: any(j["state"] == "PENDING" for j in lab.slurm.jobs()), what="one of them waits")
+    before = sorted((j["id"], j["state"]) for j in lab.slurm.jobs())
+    lab.slurm.run("scontrol", "reconfigure")
+    stays(lab, runs, job)
+    assert sorted((j["id"], j["state"]) for j in lab.slurm.jobs()) == before
+    assert all(len(jobs_of(lab, pod)) == 1 for pod in (waits, other))
+
+
+def test_shutdown_of_slurmctld_leaves_pods_alone(lab):
+    runs, job = running_pod(lab)
+    lab.slurm.run("scontrol", "shutdown", "slurmctld")
+    wait_for(lambda: lab.daemons()["slurmctld"] == "stopped", 60, "slurmctld is down", 0.1)
+    late = lab.create()
+    holds_for(lambda: lab.phase(runs) == "Running" and lab.processes(runs), 2, "the pod runs on", 0.2)
+    lab.daemon("start", "slurmctld")
+    lab.wait_phase(late, "Running", 90)
+    assert lab.slurm.job_state(job) == "RUNNING" and lab.phase(runs) == "Running"

@@ -123,6 +123,19 @@ def test_preempted_pod_goes_at_once_without_grace(lab):
     wait_state(lab, native, "RUNNING", deadline=60)
 
 
+def test_requeue_mode_cancels_a_pods_job(lab):
+    lab.slurm.update("PartitionName=second", "PreemptMode=REQUEUE")
+    try:
+        pod, job = running_pod(lab, grace=1, annotations=asking(partition="second"))
+        native = preempt(lab, pod["spec"]["nodeName"])
+        lab.wait_gone(pod, 60)
+        wait_state(lab, job, "PREEMPTED", deadline=60)
+        assert len(jobs_of(lab, pod)) == 1
+        wait_state(lab, native, "RUNNING", deadline=60)
+    finally:
+        lab.slurm.update("PartitionName=second", "PreemptMode=CANCEL")
+
+
 def test_preempted_pod_is_warned_and_gone_when_the_grace_is_over(lab):
     pod, job = running_pod(lab, pod=keep(lab.pod(grace=3, annotations=asking(partition="spot"))))
     native = preempt(lab, pod["spec"]["nodeName"])
@@ -132,6 +145,7 @@ def test_preempted_pod_is_warned_and_gone_when_the_grace_is_over(lab):
     assert lab.processes(pod), "it has the grace to save its work"
     wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 60, "it is stopped before the end", 0.1)
     assert lab.slurm.job_state(job) == "RUNNING", "inside Slurm's grace"
+    assert events_of(lab, pod, "SlurmPreempted") == [message]
     wait_for(lambda: not lab.processes(pod), what="its processes are gone")
     let_go(lab, pod)
     wait_state(lab, native, "RUNNING", deadline=90)
@@ -231,7 +245,7 @@ def test_service_is_renewed_while_the_partition_allows_it(lab):
 
 
 def test_service_at_its_limit_is_replaced_one_by_one(lab):
-    owner = replica_set(lab, 3, annotations={**asking(partition="short", timelimit="2"), WARN: "90s"})
+    owner = replica_set(lab, 3, annotations={**asking(partition="short", timelimit="1"), WARN: "50s"})
     wait_for(lambda: len(serving(lab, owner)) == 3, 60, "all serve", 0.1)
     first = {pod["metadata"]["uid"]: pod for pod in serving(lab, owner)}
     least = 3
@@ -241,7 +255,7 @@ def test_service_at_its_limit_is_replaced_one_by_one(lab):
         now = serving(lab, owner)
         least = min(least, len(now))
         return len(now) == 3 and not first.keys() & {pod["metadata"]["uid"] for pod in now}
-    wait_for(all_new, 170, "all have been replaced", 0.1)
+    wait_for(all_new, 110, "all have been replaced", 0.1)
     assert least >= 2, f"only {least} of 3 served at one time"
     for uid in first:
         evictions = [w for w in audit(lab) if w["resource"] == "pods/eviction" and w["name"] == first[uid]["metadata"]["name"]]
@@ -249,4 +263,20 @@ def test_service_at_its_limit_is_replaced_one_by_one(lab):
         assert jobs_of(lab, first[uid])[0]["JobState"] == "CANCELLED", "not cut off by the limit"
 
 
-test_service_at_its_limit_is_replaced_one_by_one.timeout = 240
+def test_disruption_budget_is_honoured(lab):
+    owner = replica_set(lab, 1, annotations={**asking(partition="short", timelimit="1"), WARN: "40s"})
+    pod, = wait_for(lambda: serving(lab, owner), 60, "it runs")
+    name = owner["metadata"]["name"]
+    budgets = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
+    lab.kube.post(budgets, {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+                            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
+
+    def evictions():
+        return [w["code"] for w in audit(lab) if w["resource"] == "pods/eviction" and w["name"] == pod["metadata"]["name"]]
+    try:
+        wait_for(lambda: 429 in evictions(), 60, "the budget forbids it", 0.2)
+        assert lab.phase(pod) == "Running" and 201 not in evictions()
+    finally:
+        lab.kube.delete(f"{budgets}/{name}")
+    wait_for(lambda: 201 in evictions(), 60, "it is tried again", 0.2)
+    wait_for(lambda: [p for p in serving(lab, owner) if p["metadata"]["uid"] != pod["metadata"]["uid"]], 60, "another one serves")
