@@ -59,7 +59,7 @@ void NodeMirror::node_removed(const std::string &kube_name, const std::string &s
 
 void NodeMirror::slurm_looked(std::chrono::steady_clock::time_point began, bool changed) {
     for (auto &[name, side] : slurm_)
-        if (side.writing && side.written < began) {
+        if (side.writing && side.written <= began) {
             side.writing = false;
             changed = true;
         }
@@ -166,12 +166,14 @@ void NodeMirror::write_slurm(const std::string &slurm_name, const std::string &k
     const auto call = [slurm_name, reason = steps.drain] {
         return reason.empty() ? slurm::resume_node(slurm_name) : slurm::drain_node(slurm_name, reason);
     };
-    workers_.submit(call, [this, slurm_name, kube_name, reason = steps.drain](const Result<void> &done) {
+    workers_.submit(call, [this, slurm_name, kube_name, reason = steps.drain](const Result<bool> &done) {
         SlurmSide &now = slurm_[slurm_name];
         if (done) {
             now.written = loop_.now();
             now.deleted.clear();
-            if (reason.empty())
+            if (!*done)
+                log::debug("Slurm node {} is somebody else's by now", slurm_name);
+            else if (reason.empty())
                 tell(kube_name, "Normal", "ResumedInSlurm", "Resuming", fmt::format("Slurm node {} is resumed", slurm_name));
             else
                 tell(kube_name, "Warning", "DrainedInSlurm", "Draining", fmt::format("Slurm node {} is drained: {}", slurm_name, reason));

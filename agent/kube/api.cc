@@ -161,7 +161,7 @@ void Api::post_event(const ObjectRef &ref, const Event &event) {
     };
     Request request;
     request.method = "POST";
-    const std::string ns = ref.ns.empty() ? "default" : ref.ns;  // events on what has no namespace are there
+    const std::string ns = ref.ns.empty() ? "kube-system" : ref.ns;  // all servers take events on what has no namespace there
     request.path = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", url_escape(ns));
     request.body = fmt::format(
         R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"namespace":{},"generateName":{}}},)"

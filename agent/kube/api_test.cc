@@ -305,7 +305,7 @@ START_TEST(an_event_on_a_node_is_where_kubectl_looks_for_it) {
     scene.api->server_version([&](int) { scene.loop.quit(); });
     ck_assert(test::run(scene.loop));
     const Exchange &event = scene.seen[scene.seen[0].method == "POST" ? 0 : 1];
-    ck_assert_text(event.path, "/apis/events.k8s.io/v1/namespaces/default/events");
+    ck_assert_text(event.path, "/apis/events.k8s.io/v1/namespaces/kube-system/events");
     ck_assert(event.body.find(R"("regarding":{"apiVersion":"v1","kind":"Node","uid":"n1","name":"n1"})") != std::string::npos);
 }
 END_TEST

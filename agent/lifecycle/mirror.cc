@@ -13,6 +13,8 @@ constexpr std::size_t longest_detail = 200;
 
 std::string reason_of(std::string_view node, std::string_view what, std::string_view detail) {
     std::string text(detail.substr(0, longest_detail));
+    while (detail.size() > longest_detail && !text.empty() && static_cast<unsigned char>(text.back()) >= 0x80)
+        text.pop_back();  // half a character
     // sinfo and scontrol show a reason on one line.
     std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
     return fmt::format("{}{} {}{}", reason_prefix, node, what, text.empty() ? "" : " (" + text + ")");

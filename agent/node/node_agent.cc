@@ -31,7 +31,7 @@ NodeAgent::NodeAgent(Loop &loop, const Config &config, const std::string &node_n
     : loop_(loop), config_(config), cluster_(config.clusters.front()), node_(node_name),
       kube_node_(config.node.kube_name.empty() ? kube_name_of(node_name, config.nodes.map) : RunDir::expand(config.node.kube_name, node_name)),
       cgroup_root_(RunDir::expand(config.node.cgroup_root, node_name)),
-      run_dir_(RunDir::expand(config.node.run_dir, node_name)) {}
+      run_dir_(RunDir::expand(config.node.run_dir, node_name)), foreign_(cluster_.scheduler_name) {}
 
 NodeAgent::~NodeAgent() {
     // Answers that are still on their way keep gangs alive; their watches must not outlive the Http.
@@ -167,7 +167,8 @@ void NodeAgent::on_ended(ConnectionId connection, const Message &message) {
 }
 
 void NodeAgent::on_node(const kube::Node &node) {
-    node_ready_ = node.ready && !node.unschedulable;
+    // A cordon of Berth's own shows a drain in Slurm, which lets the jobs run that it has started: their pods may still come.
+    node_ready_ = node.ready && (!node.unschedulable || !kube::value_of(node.annotations, keys::cordoned).empty());
     capacity_.set_node(node);
     here_ = SiteNode{.slurm_name = node_, .in_kubernetes = true, .labels = node.labels, .taints = node.taints,
                      .unschedulable = node.unschedulable, .kube_name = kube_node_};
@@ -207,8 +208,22 @@ void NodeAgent::load_job(std::uint32_t job, JobDone done) {
                      });
 }
 
+void NodeAgent::tell_foreign() {
+    log::warning("{}", foreign_.sentence());
+    constexpr std::chrono::minutes spacing{10};  // each event is a write
+    const auto now = loop_.now();
+    if (foreign_told_ != std::chrono::steady_clock::time_point{} && now - foreign_told_ < spacing)
+        return;
+    foreign_told_ = now;
+    kube::Node node;
+    node.name = kube_node_;
+    api_->post_node_event(node, {"Warning", "ForeignPods", "Watching", foreign_.sentence()});
+}
+
 void NodeAgent::on_pod(kube::Pod &&pod) {
     capacity_.saw(pod);
+    if (foreign_.saw(pod))
+        tell_foreign();
     const BerthPtr berth = find_by_pod(pod.uid);
     if (!berth)
         return adopt(pod);
@@ -225,6 +240,7 @@ void NodeAgent::on_pod(kube::Pod &&pod) {
 void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
     finished_.erase(pod.uid);
     capacity_.forget(pod.uid);
+    foreign_.forget(pod.uid);
     const BerthPtr berth = find_by_pod(pod.uid);
     if (!berth)
         return;

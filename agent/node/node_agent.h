@@ -33,6 +33,7 @@
 #include "agent/kube/watch.h"
 #include "agent/node/capacity.h"
 #include "agent/node/event_server.h"
+#include "agent/node/foreign_pods.h"
 #include "agent/node/gang.h"
 #include "agent/node/pod_cgroup.h"
 #include "agent/role.h"
@@ -108,6 +109,7 @@ class NodeAgent : public Role {
     void on_allocated(const Message &message);
     void on_ended(ConnectionId connection, const Message &message);
     void on_node(const kube::Node &node);
+    void tell_foreign();  // that pods are here which Slurm does not know of
     void on_pod(kube::Pod &&pod);
     void on_pod_removed(kube::Pod &&pod, bool last_state);
     void recover_records();
@@ -206,6 +208,8 @@ class NodeAgent : public Role {
     bool node_ready_ = false;
     SiteNode here_;                  // what Kubernetes says of this node
     Capacity capacity_;              // and what it has left
+    ForeignPods foreign_;
+    std::chrono::steady_clock::time_point foreign_told_{};  // never: the epoch
     bool uid_precondition_ = false;  // the server honours a Binding's uid
     SourcePtr reconcile_timer_;
 };

@@ -40,7 +40,7 @@ Result<SlurmNode> load_node(const std::string &name) {
     return Error{fmt::format("slurmctld knows no node {}", name)};
 }
 
-Result<void> update(const std::string &name, std::uint32_t state, std::string reason) {
+Result<bool> update(const std::string &name, std::uint32_t state, std::string reason) {
     std::string text = name;
     update_node_msg_t change;
     slurm_init_update_node_msg(&change);
@@ -52,7 +52,7 @@ Result<void> update(const std::string &name, std::uint32_t state, std::string re
     }
     if (slurm_update_node(&change) != SLURM_SUCCESS)
         return Error{fmt::format("changing Slurm node {}: {}", name, last_error())};
-    return {};
+    return true;
 }
 
 }  // namespace
@@ -73,22 +73,22 @@ Result<std::optional<NodeTable>> load_nodes(std::time_t since) {
     return std::optional<NodeTable>(std::move(table));
 }
 
-Result<void> drain_node(const std::string &name, const std::string &reason) {
+Result<bool> drain_node(const std::string &name, const std::string &reason) {
     const auto now = load_node(name);
     if (!now)
         return Error{now.error()};
     const bool off = now->drain || now->down || now->fail;
     if (off && !(now->drain && is_mirror_reason(now->reason)))
-        return {};
+        return false;
     return update(name, NODE_STATE_DRAIN, reason);
 }
 
-Result<void> resume_node(const std::string &name) {
+Result<bool> resume_node(const std::string &name) {
     const auto now = load_node(name);
     if (!now)
         return Error{now.error()};
     if (!now->drain || !is_mirror_reason(now->reason))
-        return {};
+        return false;
     return update(name, now->down ? NODE_STATE_UNDRAIN : NODE_RESUME, "");
 }
 

@@ -20,9 +20,9 @@ struct NodeTable {
 // node, so this is asked whenever it is talked to anyway.
 Result<std::optional<NodeTable>> load_nodes(std::time_t since);
 
-// Both ask first, for the table may be old by now: a node that is off for somebody else's reason is left alone, which is no error.
-Result<void> drain_node(const std::string &name, const std::string &reason);
+// Both ask first, for the table may be old by now: a node that is off for somebody else's reason is left alone, and false says so.
+Result<bool> drain_node(const std::string &name, const std::string &reason);
 // Ends a drain of the mirror's. A node that is down stays so.
-Result<void> resume_node(const std::string &name);
+Result<bool> resume_node(const std::string &name);
 
 }  // namespace berth::slurm

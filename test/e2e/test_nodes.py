@@ -6,7 +6,7 @@ import socket
 
 from lab import CORDONED, holds_for, wait_for
 from slurm import CommandError
-from witness import audit, jobs_of, running_pod, wait_state
+from witness import audit, jobs_of, running_pod, wait_job, wait_state
 
 SLURM_NAME = "slinky.slurm.net/slurm-nodename"
 TAINT = "slinky.slurm.net/managed-node"
@@ -70,7 +70,7 @@ def drain(lab, name, why="bad disk", state="DRAIN"):
 
 
 def node_events(lab, name):
-    path = f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DNode,involvedObject.name%3D{name}"
+    path = f"/api/v1/events?fieldSelector=involvedObject.kind%3DNode,involvedObject.name%3D{name}"
     return {(e["reason"], e["message"]) for e in lab.kube.get(path)["items"]}
 
 
@@ -117,8 +117,9 @@ def configured(lab, **words):
             file.write(text)
         lab.daemon("restart", "berthd:controller")
         wait_for(lambda: look(lab) is None, what="the controller is back")
-    restart(re.sub(r"^nodes:$", "nodes:\n" + "\n".join(f"  {key}: {value}" for key, value in words.items()), before, flags=re.M))
+    section = "nodes:\n" + "".join(f"  {key}: {value}\n" for key, value in {"not_ready_patience": "2s", **words}.items())
     try:
+        restart(re.sub(r"^nodes:\n(  .*\n)*", section, before, flags=re.M))
         yield
     finally:
         restart(before)
@@ -147,6 +148,20 @@ def test_pod_on_a_drained_node_runs_to_its_end(lab):
     wait_state(lab, job, "COMPLETED")
     lab.slurm.resume(node)
     wait_open(lab, node)
+
+
+def test_job_that_was_allocated_before_the_drain_still_gets_its_pod(lab):
+    lab.daemon("stop", "berthd:n1")
+    pod = lab.pod()
+    pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+    pod = lab.create(pod)
+    wait_state(lab, wait_job(lab, pod)["JobId"], "RUNNING")
+    drain(lab, "n1")
+    wait_cordoned(lab, "n1", "DRAIN: bad disk")
+    lab.daemon("start", "berthd:n1")
+    lab.wait_phase(pod, "Running")
+    lab.slurm.resume("n1")
+    wait_open(lab, "n1")
 
 
 def test_down_and_fail_cordon_too(lab):
@@ -325,7 +340,7 @@ def test_restarted_controller_knows_what_was_its_own(lab):
     wait_open(lab, "n3")
 
 
-# --- names, taint
+# --- names, taint, guests
 
 def label(lab, node, name):
     lab.kube.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {SLURM_NAME: name}}})
@@ -379,3 +394,19 @@ def test_managed_taint_is_kept_while_it_is_wanted_and_only_ours_removed(lab):
     finally:
         lab.kubectl("taint", "node", "n1", f"{TAINT}-")
         lab.kubectl("taint", "node", "n2", "test.berth.dev/other-")
+
+
+def test_foreign_pod_on_a_node_is_reported_and_one_of_the_nodes_own_is_not(lab):
+    guest = lab.create(scheduler="test.berth.dev/none", cpu="2", memory="128Mi")
+    lab.bind(guest, "n2")
+    name = guest["metadata"]["name"]
+    wait_for(lambda: ("ForeignPods", f"a pod on this node is not Slurm's (default/{name}): it does not know of its 2 CPUs and 128 MiB")
+             in node_events(lab, "n2"), what="the node has an event")
+    static = lab.pod(scheduler="test.berth.dev/none")
+    static["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "n3", "controller": True,
+                                              "uid": kube_node(lab, "n3")["metadata"]["uid"]}]
+    static = lab.create(static)
+    lab.bind(static, "n3")
+    lab.wait_phase(static, "Running")
+    assert "ForeignPods" not in {word for word, _ in node_events(lab, "n3")}
+    assert lab.slurm.nodes()["n2"] == "idle", "it is told, not drained for"
