@@ -5,7 +5,7 @@ import os
 
 from gangs import create_job, jobs_of_owner, kill_pod, running_gang
 from lab import wait_for
-from witness import asking, running_pod
+from witness import running_pod
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = ["--nodes", "2", "--gpus", "2", "--dbd", "--slurm-conf", HERE + "/choices.conf", "--berth-yaml", HERE + "/choices.yaml"]

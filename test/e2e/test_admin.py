@@ -182,6 +182,18 @@ def test_top_lets_one_waiting_pod_go_before_another(lab):
     assert "nodeName" not in lab.get(first)["spec"]
 
 
+def test_changes_of_a_running_pods_job_leave_the_pod_where_it_is(lab):
+    pod, job = running_pod(lab)
+    node = pod["spec"]["nodeName"]
+    other = next(name for name in lab.nodes if name != node)
+    for change in ("Partition=second", "QOS=high", "Account=k8s", "Priority=5", "Nice=5", f"ReqNodeList={other}", f"ExcNodeList={node}",
+                   "Features=none", "Dependency=afterany:1", "StartTime=now+1hour"):
+        lab.slurm.run("scontrol", "update", f"JobId={job}", change, check=False)
+    lab.slurm.run("scontrol", "top", job, check=False)
+    stays(lab, pod, job)
+    assert lab.slurm.job(job)["NodeList"] == node
+
+
 # --- requeue
 
 def test_requeue_is_refused_by_slurm(lab):
