@@ -27,13 +27,16 @@ using OptionsPtr = std::shared_ptr<tool::AccessOptions>;
 
 OptionsPtr add_access(CLI::App &command) {
     const auto options = std::make_shared<tool::AccessOptions>();
-    command.add_option("-c,--config", options->config_path, "Configuration file of the agents (" + default_config_path() + " where it can be read)")
+    command
+        .add_option("-c,--config", options->config_path,
+                    "Configuration file of the agents (" + default_config_path() + " where it can be read)")
         ->type_name("FILE");
     command.add_option("--kubeconfig", options->kubeconfig, "Credentials for Kubernetes ($KUBECONFIG, ~/.kube/config, the agents' own)")
         ->type_name("FILE");
     command.add_option("--context", options->context, "Context of the kubeconfig")->type_name("NAME");
-    command.add_option_function<std::string>(
-               "-o,--output", [options](const std::string &format) { options->json = format == "json"; }, "text or json")
+    command
+        .add_option_function<std::string>(
+            "-o,--output", [options](const std::string &format) { options->json = format == "json"; }, "text or json")
         ->check(CLI::IsMember({"text", "json"}))
         ->type_name("FORMAT");
     return options;

@@ -23,8 +23,11 @@ Result<Settings> load_settings() {
     Settings out;
     out.version = text(conf->version);
     // The library's file name changes with each release, so what is loaded is of the release that we were compiled for.
-    out.client_version = fmt::format("{:02}.{:02}.{}", SLURM_VERSION_NUMBER >> 16 & 0xff, SLURM_VERSION_NUMBER >> 8 & 0xff, SLURM_VERSION_NUMBER & 0xff);
+    out.client_version =
+        fmt::format("{:02}.{:02}.{}", SLURM_VERSION_NUMBER >> 16 & 0xff, SLURM_VERSION_NUMBER >> 8 & 0xff, SLURM_VERSION_NUMBER & 0xff);
     out.conf_path = text(conf->slurm_conf);
+    for (std::uint32_t i = 0; i < conf->control_cnt; ++i)
+        out.hosts.push_back(text(conf->control_machine[i]));
     out.slurm_user = text(conf->slurm_user_name);
     out.slurm_uid = conf->slurm_user_id;
     out.job_submit_plugins = text(conf->job_submit_plugins);

@@ -12,8 +12,8 @@ namespace berth::tool {
 
 // The options that all subcommands share.
 struct AccessOptions {
-    std::string config_path;   // empty: the default, which need not be there
-    std::string kubeconfig;    // empty: see kubeconfig_path()
+    std::string config_path;  // empty: the default, which need not be there
+    std::string kubeconfig;   // empty: see kubeconfig_path()
     std::string context;
     std::string ns = "default";
     bool json = false;

@@ -34,7 +34,8 @@ PlugstackFacts plugstack(const std::string &line = "required spank_berth.so") {
 }
 
 const Finding *worst(const Findings &findings) {
-    const auto found = std::max_element(findings.begin(), findings.end(), [](const Finding &a, const Finding &b) { return a.grade < b.grade; });
+    const auto found =
+        std::max_element(findings.begin(), findings.end(), [](const Finding &a, const Finding &b) { return a.grade < b.grade; });
     return found != findings.end() ? &*found : nullptr;
 }
 
@@ -157,7 +158,10 @@ START_TEST(a_file_that_is_no_plugin_is_refused_whatever_is_in_it) {
     scratch.write("text", "required spank_berth.so");
     ck_assert(!plugin_version(scratch.path("text")));
     ck_assert(!plugin_version(scratch.path("absent")));
-    std::string broken("\x7f" "ELF\x02\x01\x01", 7);
+    std::string broken(
+        "\x7f"
+        "ELF\x02\x01\x01",
+        7);
     broken.resize(64, '\xff');
     scratch.write("broken", broken);
     ck_assert(!plugin_version(scratch.path("broken")));
@@ -205,7 +209,10 @@ START_TEST(berth_conf_and_berth_yaml_must_agree) {
     ck_assert_text(with([](Rules &, Config &c) { c.tenants[0].user = "ghost"; }), "problem tenants");
     ck_assert_text(with([](Rules &, Config &c) { c.tenants[0].user = "daemon"; }), "problem tenants");
     ck_assert_text(with([](Rules &, Config &c) { c.tenants.clear(); }), "problem tenants");
-    ck_assert_text(judge([&](Findings &out) { check_rules({"berth.conf", "no such file", {}}, Config(), &s, identities, out); }), "problem berth_conf");
+    ck_assert_text(judge([&](Findings &out) {
+                       check_rules({"berth.conf", "no such file", {}}, Config(), &s, identities, out);
+                   }),
+                   "problem berth_conf");
 }
 END_TEST
 
@@ -217,7 +224,8 @@ START_TEST(the_manifest_says_which_rights_are_checked) {
             return right.group == group && right.resource == resource && right.subresource == subresource && right.verb == verb;
         });
     };
-    ck_assert(has("", "pods", "", "watch") && has("", "pods", "status", "patch") && has("scheduling.x-k8s.io", "podgroups", "status", "patch"));
+    ck_assert(has("", "pods", "", "watch") && has("", "pods", "status", "patch") &&
+              has("scheduling.x-k8s.io", "podgroups", "status", "patch"));
     ck_assert(!has("", "pods", "binding", "create"));
 }
 END_TEST
@@ -282,17 +290,19 @@ START_TEST(findings_are_shown_under_headings_and_counted) {
     Findings out;
     Section("Slurm", out).ok("a", "good");
     Section("Nodes", out).warn("b", "odd", "look");
-    ck_assert_text(to_text(out), "Slurm\n  ok       good\n\nNodes\n  warning  odd\n           What to do: look\n\n2 checks: 0 problems, 1 warning\n");
-    ck_assert_text(to_json(out), R"({"problems":0,"warnings":1,"findings":[{"section":"Slurm","check":"a","grade":"ok","text":"good","advice":""},)"
-                                 R"({"section":"Nodes","check":"b","grade":"warning","text":"odd","advice":"look"}]})");
+    ck_assert_text(to_text(out),
+                   "Slurm\n  ok       good\n\nNodes\n  warning  odd\n           What to do: look\n\n2 checks: 0 problems, 1 warning\n");
+    ck_assert_text(to_json(out),
+                   R"({"problems":0,"warnings":1,"findings":[{"section":"Slurm","check":"a","grade":"ok","text":"good","advice":""},)"
+                   R"({"section":"Nodes","check":"b","grade":"warning","text":"odd","advice":"look"}]})");
     ck_assert(!any_problem(out));
 }
 END_TEST
 
 int main() {
-    return test::run_suite("checks", {a_healthy_site_is_all_good, each_fault_of_slurm_conf_is_named, each_fault_of_plugstack_conf_is_named,
-                                      timeouts_must_fit_together, plugins_must_be_made_for_this_slurm,
-                                      a_file_that_is_no_plugin_is_refused_whatever_is_in_it, the_key_must_be_safe_and_readable,
-                                      berth_conf_and_berth_yaml_must_agree, the_manifest_says_which_rights_are_checked, missing_rights_are_listed,
-                                      nodes_must_match, clocks_may_differ_a_little, findings_are_shown_under_headings_and_counted});
+    return test::run_suite(
+        "checks", {a_healthy_site_is_all_good, each_fault_of_slurm_conf_is_named, each_fault_of_plugstack_conf_is_named,
+                   timeouts_must_fit_together, plugins_must_be_made_for_this_slurm, a_file_that_is_no_plugin_is_refused_whatever_is_in_it,
+                   the_key_must_be_safe_and_readable, berth_conf_and_berth_yaml_must_agree, the_manifest_says_which_rights_are_checked,
+                   missing_rights_are_listed, nodes_must_match, clocks_may_differ_a_little, findings_are_shown_under_headings_and_counted});
 }

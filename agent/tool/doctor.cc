@@ -124,7 +124,8 @@ KeyFacts look_at_key(const std::string &path, std::uint32_t slurm_uid) {
     key.mode = st.st_mode & 07777;
     key.size = static_cast<std::uint64_t>(st.st_size);
     if (const passwd *user = getpwuid(slurm_uid); user != nullptr && slurm_uid != 0)
-        key.slurm_user_reads = st.st_uid == slurm_uid ? (st.st_mode & S_IRUSR) != 0 : in_group(*user, st.st_gid) && (st.st_mode & S_IRGRP) != 0;
+        key.slurm_user_reads =
+            st.st_uid == slurm_uid ? (st.st_mode & S_IRUSR) != 0 : in_group(*user, st.st_gid) && (st.st_mode & S_IRGRP) != 0;
     return key;
 }
 
@@ -161,8 +162,9 @@ class Doctor {
 
     Findings examine() {
         if (access_.site() == nullptr)
-            Section("Berth", out_).problem("berth_yaml", fmt::format("the configuration cannot be used: {}", access_.config_problem),
-                                           "Name it with --config, or run berth doctor where it can be read. What depends on it is left out.");
+            Section("Berth", out_)
+                .problem("berth_yaml", fmt::format("the configuration cannot be used: {}", access_.config_problem),
+                         "Name it with --config, or run berth doctor where it can be read. What depends on it is left out.");
         else
             Section("Berth", out_).ok("berth_yaml", fmt::format("{} is good", access_.config_path));
         Result<slurm::Settings> settings = slurm::load_settings();
@@ -186,21 +188,20 @@ class Doctor {
         if (config == nullptr || !settings_)
             return;
         check_key(look_at_key(config->key_file, settings_->slurm_uid), settings_->slurm_uid, out_);
-        // berth.conf and the controller's socket are on slurmctld's host alone.
+        // berth.conf, job_submit_berth.so and the controller are needed on slurmctld's hosts alone.
         const RulesFacts rules = read_rules(directory_of(settings_->conf_path) + "/berth.conf");
         const auto controller = knock("the controller", config->controller.notify_socket, SOCK_DGRAM);
-        if (rules.rules || controller)
+        if (rules.rules || controller || on_controller_host())
             check_rules(rules, *config, &*settings_, system_identities(), out_);
         std::vector<SocketFacts> sockets;
         if (controller)
             sockets.push_back(*controller);
         if (const auto names = slurm::node_names()) {
-            char host[256] = "";
-            gethostname(host, sizeof host - 1);
-            const std::string here(host, strcspn(host, "."));
+            const std::string here = host_name();
             for (const std::string &name : *names)
                 if (config->node.run_dir.find("%n") != std::string::npos || name == here)
-                    if (const auto agent = knock("the agent of node " + name, RunDir(RunDir::expand(config->node.run_dir, name)).socket_path(), SOCK_SEQPACKET))
+                    if (const auto agent = knock("the agent of node " + name,
+                                                 RunDir(RunDir::expand(config->node.run_dir, name)).socket_path(), SOCK_SEQPACKET))
                         sockets.push_back(*agent);
         }
         check_sockets(sockets, out_);
@@ -211,16 +212,32 @@ class Doctor {
             }
     }
 
+    static std::string host_name() {
+        char name[256] = "";
+        gethostname(name, sizeof name - 1);
+        return {name, strcspn(name, ".")};
+    }
+
+    bool on_controller_host() const {
+        const std::string here = host_name();
+        return std::any_of(settings_->hosts.begin(), settings_->hosts.end(),
+                           [&here](const std::string &host) { return host == "localhost" || host.substr(0, host.find('.')) == here; });
+    }
+
     void look_at_slurm() {
         check_versions(*settings_, out_);
         const auto queue = slurm::load_queue();
         check_slurm_conf(*settings_, queue ? queue->size() : 0, access_.site(), out_);
-        const std::string path = settings_->plugstack.empty() ? directory_of(settings_->conf_path) + "/plugstack.conf" : settings_->plugstack;
+        const std::string path =
+            settings_->plugstack.empty() ? directory_of(settings_->conf_path) + "/plugstack.conf" : settings_->plugstack;
         plugstack_ = read_plugstack(path);
         check_plugstack(plugstack_, access_.site(), out_);
         std::vector<PluginFile> files;
-        files.push_back(find_plugin("job_submit_berth.so", true, "", settings_->plugin_dirs));
-        files.push_back(find_plugin("spank_berth.so", false, plugstack_.entries.empty() ? "" : plugstack_.entries.front().path, settings_->plugin_dirs));
+        if (PluginFile plugin = find_plugin("job_submit_berth.so", true, "", settings_->plugin_dirs);
+            !plugin.path.empty() || on_controller_host())
+            files.push_back(std::move(plugin));
+        files.push_back(find_plugin("spank_berth.so", false, plugstack_.entries.empty() ? "" : plugstack_.entries.front().path,
+                                    settings_->plugin_dirs));
         check_plugin_files(files, *settings_, out_);
     }
 
@@ -280,10 +297,11 @@ class Doctor {
             kube::Request request;
             request.method = "POST";
             request.path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-            request.body = fmt::format(R"({{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{{"resourceAttributes":)"
-                                       R"({{"group":{},"resource":{},"subresource":{},"verb":{}}}}}}})",
-                                       kube::json_quote(right.group), kube::json_quote(right.resource), kube::json_quote(right.subresource),
-                                       kube::json_quote(right.verb));
+            request.body =
+                fmt::format(R"({{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{{"resourceAttributes":)"
+                            R"({{"group":{},"resource":{},"subresource":{},"verb":{}}}}}}})",
+                            kube::json_quote(right.group), kube::json_quote(right.resource), kube::json_quote(right.subresource),
+                            kube::json_quote(right.verb));
             requests.push_back(std::move(request));
         }
         std::vector<kube::Response> answers = (*api)->send(requests);
@@ -302,12 +320,15 @@ class Doctor {
     }
 
     void look_at_nodes(KubeSession &api) {
+        if (!settings_)
+            return;  // slurmctld is away, which is said already
         const auto slurm_nodes = slurm::load_queue_nodes();
         const auto kube_nodes = load_kube_nodes(api);
         if (slurm_nodes && kube_nodes)
             return check_nodes(pair_nodes(*slurm_nodes, *kube_nodes), access_.site(), out_);
-        Section("Nodes", out_).warn("pairs", fmt::format("the nodes were not compared: {}", slurm_nodes ? kube_nodes.error() : slurm_nodes.error()),
-                                    "Run berth doctor as somebody who may list nodes in both systems.");
+        Section("Nodes", out_)
+            .warn("pairs", fmt::format("the nodes were not compared: {}", slurm_nodes ? kube_nodes.error() : slurm_nodes.error()),
+                  "Run berth doctor as somebody who may list nodes in both systems.");
     }
 
     const Access &access_;

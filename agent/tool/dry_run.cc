@@ -88,7 +88,8 @@ class DryRunner {
         const auto slurm_nodes = slurm::load_queue_nodes();
         const auto queue = slurm::load_queue();
         const std::vector<SiteNode> nodes = slurm_nodes ? known_nodes(*slurm_nodes) : std::vector<SiteNode>();
-        const auto jobs_of = [&queue](const std::string &ns, const std::string &kind, const std::string &name) -> Result<std::vector<std::uint32_t>> {
+        const auto jobs_of = [&queue](const std::string &ns, const std::string &kind,
+                                      const std::string &name) -> Result<std::vector<std::uint32_t>> {
             std::vector<std::uint32_t> ids;
             if (queue)
                 for (const slurm::QueuedJob &job : *queue)
@@ -142,8 +143,9 @@ class DryRunner {
         }
         run_.asked_as = user_name(question.uid);
         if (question.uid != part.asked.uid && run_.parts.empty())
-            run_.notes.push_back(fmt::format("Slurm was asked as {}, not as {}: only SlurmUser and root may ask for others. Priority and limits may differ.",
-                                             run_.asked_as, part.user));
+            run_.notes.push_back(
+                fmt::format("Slurm was asked as {}, not as {}: only SlurmUser and root may ask for others. Priority and limits may differ.",
+                            run_.asked_as, part.user));
         auto answer = slurm::will_run(question);
         if (answer)
             part.answer = std::move(*answer);

@@ -9,6 +9,7 @@
 #include "agent/kube/discovery.h"
 #include "agent/kube/exec_plugin.h"
 #include "agent/kube/json_fields.h"
+#include "agent/tool/placeholder_search.h"
 #include "agent/translate/placeholder.h"
 
 namespace berth::tool {
@@ -112,7 +113,8 @@ void read_events(std::string &list_json, Case &facts) {
         event.message = kube::text(item, "message");
         facts.events.push_back(std::move(event));
     });
-    std::stable_sort(facts.events.begin(), facts.events.end(), [](const PodEvent &one, const PodEvent &other) { return one.at < other.at; });
+    std::stable_sort(facts.events.begin(), facts.events.end(),
+                     [](const PodEvent &one, const PodEvent &other) { return one.at < other.at; });
 }
 
 int explain(const AccessOptions &options, const std::string &what, std::FILE *out, std::FILE *err) {

@@ -13,7 +13,8 @@ namespace {
 const char *name(Grade grade) { return grade == Grade::ok ? "ok" : grade == Grade::warning ? "warning" : "problem"; }
 
 std::size_t count(const Findings &findings, Grade grade) {
-    return static_cast<std::size_t>(std::count_if(findings.begin(), findings.end(), [grade](const Finding &one) { return one.grade == grade; }));
+    return static_cast<std::size_t>(
+        std::count_if(findings.begin(), findings.end(), [grade](const Finding &one) { return one.grade == grade; }));
 }
 
 }  // namespace
@@ -37,8 +38,17 @@ std::string to_text(const Findings &findings) {
 std::string to_json(const Findings &findings) {
     std::vector<JsonObject> list;
     for (const Finding &one : findings)
-        list.push_back(JsonObject().add("section", one.section).add("check", one.check).add("grade", name(one.grade)).add("text", one.text).add("advice", one.advice));
-    return JsonObject().add("problems", count(findings, Grade::problem)).add("warnings", count(findings, Grade::warning)).add("findings", list).text();
+        list.push_back(JsonObject()
+                           .add("section", one.section)
+                           .add("check", one.check)
+                           .add("grade", name(one.grade))
+                           .add("text", one.text)
+                           .add("advice", one.advice));
+    return JsonObject()
+        .add("problems", count(findings, Grade::problem))
+        .add("warnings", count(findings, Grade::warning))
+        .add("findings", list)
+        .text();
 }
 
 }  // namespace berth::tool

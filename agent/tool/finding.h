@@ -25,7 +25,9 @@ class Section {
 
     void ok(const char *check, std::string text) { add(Grade::ok, check, std::move(text), ""); }
     void warn(const char *check, std::string text, std::string advice) { add(Grade::warning, check, std::move(text), std::move(advice)); }
-    void problem(const char *check, std::string text, std::string advice) { add(Grade::problem, check, std::move(text), std::move(advice)); }
+    void problem(const char *check, std::string text, std::string advice) {
+        add(Grade::problem, check, std::move(text), std::move(advice));
+    }
 
   private:
     void add(Grade grade, const char *check, std::string text, std::string advice) {

@@ -20,9 +20,11 @@ const ForecastPart *first_problem(const DryRun &run) {
 std::string advice_for(const std::string &problem) {
     const auto has = [&problem](std::string_view words) { return problem.find(words) != std::string::npos; };
     if (has("node configuration is not available"))
-        return "No node, or no allowed set of nodes, can ever hold it: ask for fewer CPUs, less memory or fewer GPUs per pod, or choose another partition.";
+        return "No node, or no allowed set of nodes, can ever hold it: ask for fewer CPUs, less memory or fewer GPUs per pod, or choose "
+               "another partition.";
     if (has("nvalid account"))
-        return "Choose an account that the user has (sacctmgr show assoc), or ask the site's administrators about the tenant in berth.yaml.";
+        return "Choose an account that the user has (sacctmgr show assoc), or ask the site's administrators about the tenant in "
+               "berth.yaml.";
     if (has("nvalid qos") || has("nvalid QOS"))
         return "Choose a QOS that the user has (sacctmgr show assoc), or none.";
     if (has("nvalid partition") || has("partition"))
@@ -60,15 +62,17 @@ Outlook outlook(const DryRun &run) {
             }
         const bool now = last <= run.now + at_once;
         out.verdict = now ? "now" : "later";
-        out.summary = fmt::format("{} would start {}{}{}.", run.workload, now ? "at once" : "about " + moment_words(last, run.now),
-                                  nodes.empty() ? "" : " on " + nodes,
-                                  preempted == 0 ? "" : fmt::format(", in the place of {} running {}", preempted, preempted == 1 ? "job" : "jobs"));
+        out.summary =
+            fmt::format("{} would start {}{}{}.", run.workload, now ? "at once" : "about " + moment_words(last, run.now),
+                        nodes.empty() ? "" : " on " + nodes,
+                        preempted == 0 ? "" : fmt::format(", in the place of {} running {}", preempted, preempted == 1 ? "job" : "jobs"));
         out.advice = now ? fmt::format("Create it: kubectl apply -f {}.", run.file)
                          : "Create it now to take its place in the queue. A shorter time limit may let it start earlier.";
     }
     if (run.scheduler != run.berth_scheduler) {
         out.verdict = "other_scheduler";
-        out.summary = fmt::format("{} names the scheduler {}, so Slurm would never see it. Otherwise: {}", run.workload, run.scheduler, out.summary);
+        out.summary =
+            fmt::format("{} names the scheduler {}, so Slurm would never see it. Otherwise: {}", run.workload, run.scheduler, out.summary);
         out.advice = fmt::format("Set spec.schedulerName: {} in its pod spec.", run.berth_scheduler);
     }
     return out;
@@ -149,9 +153,14 @@ JsonObject to_json(const DryRun &run) {
         const Placeholder &p = part.asked;
         JsonObject one;
         one.add("user", part.user).add("group", part.group).add("account", p.account).add("partition", p.partition).add("qos", p.qos);
-        one.add("pods", p.tasks).add("cpus_per_pod", p.cpus_per_task).add("memory_mib_per_pod", p.memory_mib).add("gres_per_pod", gres_text(p.gres));
+        one.add("pods", p.tasks)
+            .add("cpus_per_pod", p.cpus_per_task)
+            .add("memory_mib_per_pod", p.memory_mib)
+            .add("gres_per_pod", gres_text(p.gres));
         one.add("time_limit_minutes", p.time_limit_minutes).add("excluded_nodes", p.excluded_nodes).add("sbatch", sbatch_words(p));
-        one.add_time("start", part.answer ? part.answer->start : 0).add("nodes", part.answer ? part.answer->nodes : "").add("problem", part.problem);
+        one.add_time("start", part.answer ? part.answer->start : 0)
+            .add("nodes", part.answer ? part.answer->nodes : "")
+            .add("problem", part.problem);
         parts.push_back(one);
     }
     out.add("parts", parts).add("asked_as", run.asked_as).add("notes", run.notes).add("advice", answer.advice);

@@ -1,4 +1,5 @@
-// Forecast of a workload that is not created yet: what Slurm would be asked for, and its answer, as text and JSON. Pure; dry_run.h fills it.
+// Forecast of a workload that is not created yet: what Slurm would be asked for, and its answer, as text and JSON. Pure; dry_run.h fills
+// it.
 #pragma once
 
 #include <ctime>
@@ -25,10 +26,10 @@ struct DryRun {
     std::time_t now = 0;
     std::string scheduler, berth_scheduler;
     std::uint32_t pods = 1;
-    std::string refused;           // why Berth would not submit it
+    std::string refused;  // why Berth would not submit it
     std::vector<ForecastPart> parts;
     std::vector<std::string> notes;
-    std::string asked_as;          // the user that slurmctld was asked for
+    std::string asked_as;  // the user that slurmctld was asked for
 };
 
 struct Outlook {

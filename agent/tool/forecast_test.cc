@@ -83,7 +83,8 @@ spec:
 END_TEST
 
 START_TEST(a_pod_group_in_the_file_makes_a_gang) {
-    const std::string group = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: ring}\nspec: {minMember: 3}\n---\n";
+    const std::string group =
+        "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: ring}\nspec: {minMember: 3}\n---\n";
     std::string pod = pod_text;
     pod.replace(pod.find("  annotations"), 2, "  labels: {scheduling.x-k8s.io/pod-group: ring}\n  ");
     const auto read = read_manifest(group + pod, "gang.yaml", "team-a");
@@ -154,16 +155,17 @@ END_TEST
 
 START_TEST(json_has_the_documented_keys) {
     const std::string json = to_json(a_run()).text();
-    for (const char *key : {"\"workload\":\"Pod team-a/train\"", "\"verdict\":\"now\"", "\"parts\":[{\"user\":\"alice\"", "\"cpus_per_pod\":2",
-                            "\"memory_mib_per_pod\":2048", "\"gres_per_pod\":\"gpu:2\"", "\"start\":\"2026-11-16T12:00:00Z\"", "\"nodes\":\"n1\"",
-                            "\"problem\":\"\"", "\"notes\":[]", "\"advice\":"})
+    for (const char *key : {"\"workload\":\"Pod team-a/train\"", "\"verdict\":\"now\"", "\"parts\":[{\"user\":\"alice\"",
+                            "\"cpus_per_pod\":2", "\"memory_mib_per_pod\":2048", "\"gres_per_pod\":\"gpu:2\"",
+                            "\"start\":\"2026-11-16T12:00:00Z\"", "\"nodes\":\"n1\"", "\"problem\":\"\"", "\"notes\":[]", "\"advice\":"})
         ck_assert_msg(has(json, key), "%s is not in %s", key, json.c_str());
 }
 END_TEST
 
 int main() {
-    return test::run_suite("forecast", {a_pod_is_read_as_the_api_would_give_it, a_job_gives_its_template_and_itself, a_pod_group_in_the_file_makes_a_gang,
-                                        mistakes_are_told_with_file_and_line, what_starts_at_once_says_where,
-                                        what_starts_later_says_when_and_what_must_go, what_slurm_refuses_is_told_with_what_to_change,
-                                        what_berth_refuses_and_what_it_never_sees, json_has_the_documented_keys});
+    return test::run_suite(
+        "forecast",
+        {a_pod_is_read_as_the_api_would_give_it, a_job_gives_its_template_and_itself, a_pod_group_in_the_file_makes_a_gang,
+         mistakes_are_told_with_file_and_line, what_starts_at_once_says_where, what_starts_later_says_when_and_what_must_go,
+         what_slurm_refuses_is_told_with_what_to_change, what_berth_refuses_and_what_it_never_sees, json_has_the_documented_keys});
 }

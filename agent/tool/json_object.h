@@ -18,8 +18,7 @@ class JsonObject {
     JsonObject &add(std::string_view key, const std::vector<std::string> &texts);
     JsonObject &add(std::string_view key, std::same_as<bool> auto value) { return add_raw(key, value ? "true" : "false"); }
     template <std::integral Number>
-        requires(!std::same_as<Number, bool>)
-    JsonObject &add(std::string_view key, Number number) {
+    requires(!std::same_as<Number, bool>) JsonObject &add(std::string_view key, Number number) {
         return add_raw(key, std::to_string(number));
     }
     // UTC, "2026-11-16T12:00:00Z"; null for 0.

@@ -73,7 +73,8 @@ Result<std::vector<Right>> granted_rights(std::string_view manifest) {
             const char *const keys[] = {"apiGroups", "resources", "verbs"};
             for (int i = 0; i < 3; ++i) {
                 const yaml::Node *list = rule.find(keys[i]);
-                auto words = list != nullptr ? list->as_strings() : Result<std::vector<std::string>>(rule.error("lacks apiGroups, resources or verbs"));
+                auto words = list != nullptr ? list->as_strings()
+                                             : Result<std::vector<std::string>>(rule.error("lacks apiGroups, resources or verbs"));
                 if (!words)
                     return Error{words.error()};
                 lists[i] = std::move(*words);
@@ -82,7 +83,8 @@ Result<std::vector<Right>> granted_rights(std::string_view manifest) {
                 for (const std::string &resource : lists[1])
                     for (const std::string &verb : lists[2]) {
                         const std::size_t slash = resource.find('/');
-                        rights.push_back({group, resource.substr(0, slash), slash == std::string::npos ? "" : resource.substr(slash + 1), verb});
+                        rights.push_back(
+                            {group, resource.substr(0, slash), slash == std::string::npos ? "" : resource.substr(slash + 1), verb});
                     }
         }
     }
@@ -106,12 +108,15 @@ void check_kubernetes(const KubeFacts &facts, Findings &out) {
         if (missing.empty())
             section.ok("rights", fmt::format("the controller has its {} rights", facts.rights.size()));
         else
-            section.problem("rights", fmt::format("the controller may not: {}", fmt::join(missing, ", ")),
-                            "kubectl apply -f controller.yaml, and see that its ClusterRoleBinding names the identity in clusters[].kubeconfig.");
+            section.problem(
+                "rights", fmt::format("the controller may not: {}", fmt::join(missing, ", ")),
+                "kubectl apply -f controller.yaml, and see that its ClusterRoleBinding names the identity in clusters[].kubeconfig.");
     }
-    check_installed(section, "pod_group_crd", facts.pod_group_crd, "the API scheduling.x-k8s.io (PodGroup)", "users cannot make PodGroups", "podgroup-crd.yaml");
+    check_installed(section, "pod_group_crd", facts.pod_group_crd, "the API scheduling.x-k8s.io (PodGroup)", "users cannot make PodGroups",
+                    "podgroup-crd.yaml");
     if (facts.minor >= flow_schema_minor)
-        check_installed(section, "flow_schema", facts.flow_schema, "the FlowSchema berth", "a busy API server may let Berth wait behind others", "flowschema.yaml");
+        check_installed(section, "flow_schema", facts.flow_schema, "the FlowSchema berth",
+                        "a busy API server may let Berth wait behind others", "flowschema.yaml");
     if (facts.minor >= admission_policy_minor)
         check_installed(section, "admission_policy", facts.admission_policy, "the ValidatingAdmissionPolicy berth-node-binding",
                         "a node's identity may bind pods to other nodes than its own", "admission-policy.yaml");
@@ -124,7 +129,8 @@ void check_nodes(const std::vector<NodePair> &pairs, const Config *config, Findi
     std::size_t both = 0;
     for (const NodePair &pair : pairs) {
         const auto tainted = [&taint_key, &pair] {
-            return std::any_of(pair.kube->taints.begin(), pair.kube->taints.end(), [&taint_key](const kube::Taint &taint) { return taint.key == taint_key; });
+            return std::any_of(pair.kube->taints.begin(), pair.kube->taints.end(),
+                               [&taint_key](const kube::Taint &taint) { return taint.key == taint_key; });
         };
         if (pair.kube == nullptr) {
             slurm_only.add(pair.slurm->name);
@@ -132,7 +138,9 @@ void check_nodes(const std::vector<NodePair> &pairs, const Config *config, Findi
         }
         if (pair.slurm == nullptr) {
             if (!taint_key.empty() && tainted())
-                section.problem("pairs", fmt::format("Kubernetes node {} has the taint {}, but Slurm has no such node: nothing can be placed there", pair.kube->name, taint_key),
+                section.problem("pairs",
+                                fmt::format("Kubernetes node {} has the taint {}, but Slurm has no such node: nothing can be placed there",
+                                            pair.kube->name, taint_key),
                                 "Remove the taint, or name its Slurm node with the label slinky.slurm.net/slurm-nodename.");
             else if (!for_control_plane(*pair.kube))
                 kube_only.add(pair.kube->name);
@@ -141,12 +149,14 @@ void check_nodes(const std::vector<NodePair> &pairs, const Config *config, Findi
         ++both;
         const std::int64_t cpus = pair.kube->cpu_milli, memory = pair.kube->memory_bytes;
         if (cpus != 0 && cpus < std::int64_t{pair.slurm->cpus} * 1000)
-            section.problem("capacity", fmt::format("node {}: Slurm gives out {} CPUs, the kubelet has {:.1f}: it will refuse pods (OutOfcpu)", pair.slurm->name, pair.slurm->cpus,
-                                                    static_cast<double>(cpus) / 1000),
+            section.problem("capacity",
+                            fmt::format("node {}: Slurm gives out {} CPUs, the kubelet has {:.1f}: it will refuse pods (OutOfcpu)",
+                                        pair.slurm->name, pair.slurm->cpus, static_cast<double>(cpus) / 1000),
                             "Lower CPUs, or raise CoreSpecCount, of this node in slurm.conf.");
         if (memory != 0 && memory < static_cast<std::int64_t>(pair.slurm->memory_mib) * mebibyte)
-            section.problem("capacity", fmt::format("node {}: Slurm gives out {} MiB, the kubelet has {} MiB: it will refuse pods (OutOfmemory)", pair.slurm->name,
-                                                    pair.slurm->memory_mib, memory / mebibyte),
+            section.problem("capacity",
+                            fmt::format("node {}: Slurm gives out {} MiB, the kubelet has {} MiB: it will refuse pods (OutOfmemory)",
+                                        pair.slurm->name, pair.slurm->memory_mib, memory / mebibyte),
                             "Lower RealMemory, or raise MemSpecLimit, of this node in slurm.conf.");
         if (!taint_key.empty() && !tainted())
             no_taint.add(pair.kube->name);
@@ -156,7 +166,8 @@ void check_nodes(const std::vector<NodePair> &pairs, const Config *config, Findi
             cordoned.add(pair.slurm->name);
     }
     if (both == 0)
-        section.problem("pairs", "no node is in both systems: no pod can be placed", "Join Slurm's nodes to Kubernetes under the same names; docs/admin.md, \"Kubernetes\".");
+        section.problem("pairs", "no node is in both systems: no pod can be placed",
+                        "Join Slurm's nodes to Kubernetes under the same names; docs/admin.md, \"Kubernetes\".");
     else
         section.ok("pairs", fmt::format("{} {} in both systems", both, both == 1 ? "node is" : "nodes are"));
     if (!slurm_only.empty())
@@ -166,13 +177,17 @@ void check_nodes(const std::vector<NodePair> &pairs, const Config *config, Findi
         section.warn("pairs", fmt::format("in Kubernetes but not in Slurm: {}; they never get a pod of Berth", kube_only.text()),
                      "Nothing, if that is meant. Else set the label slinky.slurm.net/slurm-nodename where the names differ.");
     if (!no_taint.empty())
-        section.warn("taint", fmt::format("without the taint {}: {}; other schedulers may put pods there of which Slurm does not know", taint_key, no_taint.text()),
+        section.warn("taint",
+                     fmt::format("without the taint {}: {}; other schedulers may put pods there of which Slurm does not know", taint_key,
+                                 no_taint.text()),
                      fmt::format("kubectl taint node NAME {}=slurm:NoSchedule", taint_key));
     if (!not_ready.empty())
-        section.problem("ready", fmt::format("not Ready in Kubernetes, but Slurm uses them: {}; pods that Slurm places there wait", not_ready.text()),
-                        "Look at the kubelets there, and drain the nodes in Slurm until they are back.");
+        section.problem(
+            "ready", fmt::format("not Ready in Kubernetes, but Slurm uses them: {}; pods that Slurm places there wait", not_ready.text()),
+            "Look at the kubelets there, and drain the nodes in Slurm until they are back.");
     if (!cordoned.empty())
-        section.warn("cordoned", fmt::format("cordoned in Kubernetes, but Slurm uses them: {}; pods that Slurm places there wait", cordoned.text()),
+        section.warn("cordoned",
+                     fmt::format("cordoned in Kubernetes, but Slurm uses them: {}; pods that Slurm places there wait", cordoned.text()),
                      "kubectl uncordon them, or drain them in Slurm.");
 }
 
@@ -182,7 +197,8 @@ void check_clocks(std::optional<std::int64_t> api_server, std::optional<std::int
         if (!skew)
             return;
         const std::int64_t size = std::abs(*skew);
-        const std::string text = fmt::format("{}'s clock is {} {} this host's", who, duration_words(size), *skew < 0 ? "behind" : "ahead of");
+        const std::string text =
+            fmt::format("{}'s clock is {} {} this host's", who, duration_words(size), *skew < 0 ? "behind" : "ahead of");
         const std::string advice = "Let all hosts follow one time server (chrony, ntpd).";
         if (size <= skew_noticed)
             section.ok(check, fmt::format("{}'s clock agrees with this host's", who));

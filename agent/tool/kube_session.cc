@@ -32,14 +32,6 @@ kube::Response KubeSession::get(const std::string &path) {
     return std::move(send({request}).front());
 }
 
-kube::Response KubeSession::post(const std::string &path, const std::string &body) {
-    kube::Request request;
-    request.method = "POST";
-    request.path = path;
-    request.body = body;
-    return std::move(send({request}).front());
-}
-
 std::vector<kube::Response> KubeSession::send(const std::vector<kube::Request> &requests) {
     std::vector<kube::Response> answers(requests.size());
     std::size_t missing = requests.size();

@@ -19,7 +19,6 @@ class KubeSession {
     static Result<std::unique_ptr<KubeSession>> open(const std::string &kubeconfig, const std::string &context);
 
     kube::Response get(const std::string &path);
-    kube::Response post(const std::string &path, const std::string &body);
     // Several requests under way at once; answers in the order of the requests.
     std::vector<kube::Response> send(const std::vector<kube::Request> &requests);
 

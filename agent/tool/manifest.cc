@@ -244,6 +244,8 @@ class Reader {
 
 }  // namespace
 
-Result<Manifest> read_manifest(std::string_view text, const std::string &file, const std::string &ns) { return Reader(file, ns).read(text); }
+Result<Manifest> read_manifest(std::string_view text, const std::string &file, const std::string &ns) {
+    return Reader(file, ns).read(text);
+}
 
 }  // namespace berth::tool

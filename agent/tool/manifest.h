@@ -13,9 +13,9 @@
 namespace berth::tool {
 
 struct Manifest {
-    std::string kind, ns, name;  // of the workload
-    kube::Pod pod;               // it, or one that its template makes
-    Chain chain;                 // the workload, and a PodGroup that the file has for it
+    std::string kind, ns, name;      // of the workload
+    kube::Pod pod;                   // it, or one that its template makes
+    Chain chain;                     // the workload, and a PodGroup that the file has for it
     std::vector<std::string> notes;  // what could not be taken into account: sentences
 };
 

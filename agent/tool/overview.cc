@@ -20,7 +20,8 @@ std::string kube_state(const kube::Node *node) {
     return std::string(node->ready ? "ready" : "not ready") + (node->unschedulable ? ", cordoned" : "");
 }
 
-std::vector<NodeRow> node_rows(const std::vector<NodePair> &pairs, const std::vector<slurm::QueuedJob> &queue, const std::vector<kube::Pod> &pods) {
+std::vector<NodeRow> node_rows(const std::vector<NodePair> &pairs, const std::vector<slurm::QueuedJob> &queue,
+                               const std::vector<kube::Pod> &pods) {
     std::map<std::string, std::size_t> pods_on, jobs_on;
     for (const kube::Pod &pod : pods)
         if (!pod.node_name.empty() && !pod.terminal())
@@ -51,7 +52,8 @@ std::vector<NodeRow> node_rows(const std::vector<NodePair> &pairs, const std::ve
 }
 
 // One row for each placeholder that lives; the parts of a heterogeneous one are one.
-std::map<std::string, WorkloadRow> placeholder_rows(const std::vector<slurm::QueuedJob> &queue, const std::string &cluster, const std::string &ns) {
+std::map<std::string, WorkloadRow> placeholder_rows(const std::vector<slurm::QueuedJob> &queue, const std::string &cluster,
+                                                    const std::string &ns) {
     std::map<std::string, WorkloadRow> rows;  // by nonce
     for (const slurm::QueuedJob &job : queue) {
         if (!job.ticket || (!job.lives() && !job.completing) || (!cluster.empty() && job.ticket->cluster != cluster) ||
@@ -79,7 +81,8 @@ std::map<std::string, WorkloadRow> placeholder_rows(const std::vector<slurm::Que
 bool covered(const kube::Pod &pod, const std::vector<slurm::QueuedJob> &queue) {
     return std::any_of(queue.begin(), queue.end(), [&pod](const slurm::QueuedJob &job) {
         return job.ticket && job.lives() && job.ticket->ns == pod.ns &&
-               (job.ticket->uid == pod.uid || (!job.ticket->single() && !pod.owner.uid.empty() && job.ticket->uid.starts_with(pod.owner.uid)));
+               (job.ticket->uid == pod.uid ||
+                (!job.ticket->single() && !pod.owner.uid.empty() && job.ticket->uid.starts_with(pod.owner.uid)));
     });
 }
 
@@ -114,8 +117,7 @@ Overview make_overview(const std::vector<NodePair> &pairs, const std::vector<slu
         const auto row = rows.find(std::string(pod.annotation(keys::nonce)));
         if (row != rows.end() && !pod.node_name.empty())
             ++row->second.bound;
-        else if (pod.node_name.empty() && !pod.deleting && !covered(pod, queue) &&
-                 !pod.scheduled_message.starts_with("Slurm job "))
+        else if (pod.node_name.empty() && !pod.deleting && !covered(pod, queue) && !pod.scheduled_message.starts_with("Slurm job "))
             out.workloads.push_back(without_job(pod));
     }
     for (auto &[nonce, row] : rows)
@@ -130,12 +132,13 @@ std::string to_text(const Overview &overview, std::time_t now) {
     Table nodes({"NODE", "SLURM", "CPUS", "MEMORY MiB", "KUBERNETES", "PODS", "JOBS", "REASON"});
     for (const NodeRow &row : overview.nodes)
         nodes.add({row.name, row.slurm, row.slurm == "-" ? "-" : of(row.cpus_allocated, row.cpus),
-                   row.slurm == "-" ? "-" : of(row.memory_mib_allocated, row.memory_mib), overview.kube_nodes_known ? row.kubernetes : "?", overview.pods_known ? std::to_string(row.pods) : "?",
-                   std::to_string(row.native_jobs), row.reason});
+                   row.slurm == "-" ? "-" : of(row.memory_mib_allocated, row.memory_mib), overview.kube_nodes_known ? row.kubernetes : "?",
+                   overview.pods_known ? std::to_string(row.pods) : "?", std::to_string(row.native_jobs), row.reason});
     Table workloads({"WORKLOAD", "KIND", "BOUND", "JOB", "STATE", "SINCE", "NODES OR REASON"});
     for (const WorkloadRow &row : overview.workloads)
-        workloads.add({row.ns + "/" + row.name, row.kind, overview.pods_known ? of(row.bound, row.pods) : fmt::format("?/{}", row.pods), row.job == 0 ? "-" : std::to_string(row.job), row.state,
-                       row.since == 0 ? "-" : duration_words(now - row.since), row.nodes.empty() ? row.reason : row.nodes});
+        workloads.add({row.ns + "/" + row.name, row.kind, overview.pods_known ? of(row.bound, row.pods) : fmt::format("?/{}", row.pods),
+                       row.job == 0 ? "-" : std::to_string(row.job), row.state, row.since == 0 ? "-" : duration_words(now - row.since),
+                       row.nodes.empty() ? row.reason : row.nodes});
     std::string out = nodes.text() + "\n" + (workloads.empty() ? "No workloads.\n" : workloads.text());
     for (const std::string &note : overview.notes)
         out += fmt::format("note: {}\n", note);
@@ -146,7 +149,11 @@ std::string to_json(const Overview &overview) {
     std::vector<JsonObject> nodes, workloads;
     for (const NodeRow &row : overview.nodes) {
         JsonObject one;
-        one.add("name", row.name).add("slurm", row.slurm).add("reason", row.reason).add("cpus", row.cpus).add("cpus_allocated", row.cpus_allocated);
+        one.add("name", row.name)
+            .add("slurm", row.slurm)
+            .add("reason", row.reason)
+            .add("cpus", row.cpus)
+            .add("cpus_allocated", row.cpus_allocated);
         one.add("memory_mib", row.memory_mib).add("memory_mib_allocated", row.memory_mib_allocated);
         one.add("kubernetes", overview.kube_nodes_known ? row.kubernetes : "?");
         add_count(one, "pods", row.pods, overview.pods_known).add("native_jobs", row.native_jobs);

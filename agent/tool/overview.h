@@ -13,8 +13,8 @@ namespace berth::tool {
 
 struct NodeRow {
     std::string name;
-    std::string slurm;       // state, "-" when Slurm has no such node
-    std::string reason;      // why it is down or drained
+    std::string slurm;   // state, "-" when Slurm has no such node
+    std::string reason;  // why it is down or drained
     std::uint32_t cpus = 0, cpus_allocated = 0;
     std::uint64_t memory_mib = 0, memory_mib_allocated = 0;
     std::string kubernetes;  // "ready", "not ready", "ready, cordoned", "-"

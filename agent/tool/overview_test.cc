@@ -65,7 +65,9 @@ struct Scene {
         one.annotations = {{keys::nonce, nonce}};
         pods.push_back(one);
     }
-    Overview overview(const std::string &ns = "") const { return make_overview(pair_nodes(slurm_nodes, kube_nodes), queue, pods, "lab", ns); }
+    Overview overview(const std::string &ns = "") const {
+        return make_overview(pair_nodes(slurm_nodes, kube_nodes), queue, pods, "lab", ns);
+    }
 };
 
 }  // namespace
@@ -106,7 +108,8 @@ START_TEST(a_kubernetes_node_alone_is_shown) {
     scene.kube_nodes[1].name = "control";
     scene.kube_nodes[1].unschedulable = true;
     const Overview overview = scene.overview();
-    ck_assert_text(overview.nodes[2].name + " " + overview.nodes[2].slurm + " " + overview.nodes[2].kubernetes, "control - not ready, cordoned");
+    ck_assert_text(overview.nodes[2].name + " " + overview.nodes[2].slurm + " " + overview.nodes[2].kubernetes,
+                   "control - not ready, cordoned");
 }
 END_TEST
 
@@ -123,13 +126,16 @@ END_TEST
 
 START_TEST(json_has_the_documented_keys) {
     const std::string json = to_json(Scene().overview());
-    for (const char *key : {"\"nodes\":[{\"name\":\"n1\",\"slurm\":\"mixed\"", "\"cpus\":8,\"cpus_allocated\":3", "\"kubernetes\":\"ready\",\"pods\":1,\"native_jobs\":1",
-                            "\"workloads\":[{\"namespace\":\"team-a\",\"name\":\"odd\"", "\"job\":4,\"state\":\"RUNNING\",\"nodes\":\"n1\"", "\"since\":\"2026-11-16T11:55:00Z\""})
+    for (const char *key :
+         {"\"nodes\":[{\"name\":\"n1\",\"slurm\":\"mixed\"", "\"cpus\":8,\"cpus_allocated\":3",
+          "\"kubernetes\":\"ready\",\"pods\":1,\"native_jobs\":1", "\"workloads\":[{\"namespace\":\"team-a\",\"name\":\"odd\"",
+          "\"job\":4,\"state\":\"RUNNING\",\"nodes\":\"n1\"", "\"since\":\"2026-11-16T11:55:00Z\""})
         ck_assert_msg(json.find(key) != std::string::npos, "%s is not in %s", key, json.c_str());
 }
 END_TEST
 
 int main() {
-    return test::run_suite("overview", {both_systems_are_in_one_picture, one_namespace_alone, parts_of_one_placeholder_are_one_row,
-                                        a_kubernetes_node_alone_is_shown, what_could_not_be_asked_is_not_guessed, json_has_the_documented_keys});
+    return test::run_suite("overview",
+                           {both_systems_are_in_one_picture, one_namespace_alone, parts_of_one_placeholder_are_one_row,
+                            a_kubernetes_node_alone_is_shown, what_could_not_be_asked_is_not_guessed, json_has_the_documented_keys});
 }

@@ -32,10 +32,11 @@ struct RulesFacts {
     std::string path, problem;
     std::optional<Rules> rules;
 };
-void check_rules(const RulesFacts &facts, const Config &config, const slurm::Settings *settings, const IdentityLookup &identities, Findings &out);
+void check_rules(const RulesFacts &facts, const Config &config, const slurm::Settings *settings, const IdentityLookup &identities,
+                 Findings &out);
 
 struct SocketFacts {
-    std::string who;   // "the controller", "the agent of node n1"
+    std::string who;  // "the controller", "the agent of node n1"
     std::string path;
     bool there = false, answers = false;
 };
@@ -54,10 +55,9 @@ Result<std::vector<Right>> granted_rights(std::string_view manifest);
 std::string_view controller_manifest();
 
 struct KubeFacts {
-    std::string problem;        // why the API server could not be asked
-    std::string version;        // "v1.31.2"
+    std::string problem;  // why the API server could not be asked
+    std::string version;  // "v1.31.2"
     int minor = 0;
-    std::string identity_note;  // whose rights these are
     std::vector<std::pair<Right, bool>> rights;  // allowed?
     std::string rights_problem;
     std::optional<bool> pod_group_crd, flow_schema, admission_policy;  // nothing: could not be looked at, or the server is too old

@@ -23,7 +23,7 @@ void check_slurm_conf(const slurm::Settings &settings, std::size_t jobs, const C
 struct PlugstackEntry {
     std::string place;  // "FILE:LINE"
     bool required = false;
-    std::string path;   // of the plugin, as it is written
+    std::string path;  // of the plugin, as it is written
     std::map<std::string, std::string, std::less<>> options;
 
     std::string option(std::string_view key, std::string otherwise) const;
@@ -40,11 +40,11 @@ void check_plugstack(const PlugstackFacts &facts, const Config *config, Findings
 
 // A plugin's file on this host.
 struct PluginFile {
-    std::string name;     // "job_submit_berth.so"
-    std::string path;     // empty: it was not found where Slurm looks
-    std::string problem;  // why its version could not be read
+    std::string name;           // "job_submit_berth.so"
+    std::string path;           // empty: it was not found where Slurm looks
+    std::string problem;        // why its version could not be read
     std::uint32_t version = 0;  // SLURM_VERSION_NUMBER of the Slurm that it was compiled for
-    bool exact = false;   // slurmctld wants its own version to the last number, slurmd only the first two
+    bool exact = false;         // slurmctld wants its own version to the last number, slurmd only the first two
 };
 void check_plugin_files(const std::vector<PluginFile> &files, const slurm::Settings &settings, Findings &out);
 

@@ -19,8 +19,9 @@ Result<std::vector<kube::Pod>> load_pods(KubeSession &api, const std::string &ns
     kube::Decoder decoder;
     std::string next;
     do {
-        kube::Response answer = api.get(kube::resource_path("v1", "pods", ns) + "?limit=500&fieldSelector=" +
-                                        kube::url_escape("spec.schedulerName=" + scheduler) + (next.empty() ? "" : "&continue=" + kube::url_escape(next)));
+        kube::Response answer = api.get(kube::resource_path("v1", "pods", ns) +
+                                        "?limit=500&fieldSelector=" + kube::url_escape("spec.schedulerName=" + scheduler) +
+                                        (next.empty() ? "" : "&continue=" + kube::url_escape(next)));
         if (!answer.ok())
             return Error{answer.error};
         auto page = decoder.list<kube::Pod>(kube::padded(answer.body));

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
+#include <cctype>
 
 #include "agent/keys.h"
+#include "agent/slurm/reason.h"
 #include "agent/tool/moments.h"
 #include "agent/tool/reasons.h"
 
@@ -88,6 +89,20 @@ std::string end_advice(const QueuedJob &job) {
     return fmt::format("sacct -j {} has the details.", job.id);
 }
 
+// What pods are told in their condition, as a sentence of its own.
+std::string waiting_advice(const QueuedJob &job) {
+    std::string advice = slurm::reason_advice(job.reason, job.id);
+    if (job.reason == "Priority" || job.reason == "Resources")
+        return fmt::format(
+            "Wait: {}. A shorter time limit (annotation slurmjob.slinky.slurm.net/timelimit) may let it start earlier, in a gap.", advice);
+    if (job.reason == "None" || job.reason == "SchedDefer" || job.reason == "Cleaning")
+        return "Wait some seconds and ask again.";
+    if (advice.empty())
+        return "See squeue(1), JOB REASON CODES, or ask the site's administrators.";
+    advice.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(advice.front())));
+    return advice + ".";
+}
+
 void Teller::absent() {
     const QueuedJob *const last = job();
     if (last != nullptr && last->lives()) {
@@ -98,8 +113,9 @@ void Teller::absent() {
     }
     if (last != nullptr) {
         add_job();
-        return say("absent", fmt::format("There is no pod {}/{} any more. Its Slurm job {} ended: {}, {}.", facts_.ns, facts_.name, last->id,
-                                         last->state_name, end_words(*last)),
+        return say("absent",
+                   fmt::format("There is no pod {}/{} any more. Its Slurm job {} ended: {}, {}.", facts_.ns, facts_.name, last->id,
+                               last->state_name, end_words(*last)),
                    end_advice(*last));
     }
     say("absent", fmt::format("There is no pod {}/{}.", facts_.ns, facts_.name),
@@ -141,7 +157,8 @@ void Teller::add_job() {
 
 // The last thing that was said about the pod, when it is not what the story says already.
 void Teller::add_last_event() {
-    const auto last = std::find_if(facts_.events.rbegin(), facts_.events.rend(), [](const PodEvent &event) { return event.type == "Warning"; });
+    const auto last =
+        std::find_if(facts_.events.rbegin(), facts_.events.rend(), [](const PodEvent &event) { return event.type == "Warning"; });
     if (last == facts_.events.rend() || story_.summary.find(last->message) != std::string::npos)
         return;
     for (const auto &[name, text] : story_.details)
@@ -155,10 +172,11 @@ void Teller::present(const kube::Pod &pod) {
     if (pod.scheduler_name != facts_.scheduler) {
         detail("scheduler", fmt::format("{}, not Berth's ({})", pod.scheduler_name, facts_.scheduler));
         const bool has_node = !pod.node_name.empty();
-        return say("other_scheduler",
-                   fmt::format("{} names another scheduler, {}: Berth leaves it alone{}.", title(), pod.scheduler_name,
-                               has_node ? fmt::format(", and it is on node {}", pod.node_name) : ""),
-                   has_node ? "Nothing." : fmt::format("To have Slurm schedule it, create it with spec.schedulerName: {}.", facts_.scheduler));
+        return say(
+            "other_scheduler",
+            fmt::format("{} names another scheduler, {}: Berth leaves it alone{}.", title(), pod.scheduler_name,
+                        has_node ? fmt::format(", and it is on node {}", pod.node_name) : ""),
+            has_node ? "Nothing." : fmt::format("To have Slurm schedule it, create it with spec.schedulerName: {}.", facts_.scheduler));
     }
     detail("scheduler", pod.scheduler_name + " (Berth)");
     add_tenant(pod);
@@ -171,7 +189,8 @@ void Teller::ended(const QueuedJob *last) {
     if (last == nullptr || last->lives())
         return say("ended", fmt::format("{} was ended by Slurm: {}.", title(), facts_.disruption),
                    "Create the pod again; a Job or Deployment does that by itself.");
-    say("ended", fmt::format("{} was ended by Slurm: job {} is {}, {}.", title(), last->id, last->state_name, end_words(*last)), end_advice(*last));
+    say("ended", fmt::format("{} was ended by Slurm: job {} is {}, {}.", title(), last->id, last->state_name, end_words(*last)),
+        end_advice(*last));
 }
 
 void Teller::ours(const kube::Pod &pod) {
@@ -224,12 +243,14 @@ void Teller::bound(const kube::Pod &pod) {
     const QueuedJob *const first = job();
     detail("node", pod.node_name);
     // A job that is COMPLETED or FAILED was ended by its pods.
-    if (!facts_.disruption.empty() || (first != nullptr && !first->lives() && first->state_name != "COMPLETED" && first->state_name != "FAILED"))
+    if (!facts_.disruption.empty() ||
+        (first != nullptr && !first->lives() && first->state_name != "COMPLETED" && first->state_name != "FAILED"))
         return ended(first);
     add_job();
     if (pod.deleting)
-        return say("deleting", fmt::format("{} is being deleted; it is on node {}.", title(), pod.node_name),
-                   "Nothing: its place is given back when its processes are gone. If that lasts, look at the kubelet and at berthd on that node.");
+        return say(
+            "deleting", fmt::format("{} is being deleted; it is on node {}.", title(), pod.node_name),
+            "Nothing: its place is given back when its processes are gone. If that lasts, look at the kubelet and at berthd on that node.");
     if (id.empty())
         return say("running", fmt::format("{} is on node {}, but not by Berth: it carries no Slurm job.", title(), pod.node_name),
                    "Find out who bound it. Its room there was not given by Slurm.");
@@ -247,9 +268,10 @@ void Teller::without_job(const kube::Pod &pod) {
     const std::int64_t age = facts_.now - pod.created;
     const bool told = pod.scheduled_status == "False" && !pod.scheduled_message.empty();
     if (told && pod.scheduled_reason == "WaitingForGang")
-        return say("gathering", fmt::format("{} waits for the other pods of its gang: {}.", title(), pod.scheduled_message),
-                   "Make sure that all of its pods are created: look at its owner (kubectl describe) and at quotas. Nothing is submitted before "
-                   "they are all there.");
+        return say(
+            "gathering", fmt::format("{} waits for the other pods of its gang: {}.", title(), pod.scheduled_message),
+            "Make sure that all of its pods are created: look at its owner (kubectl describe) and at quotas. Nothing is submitted before "
+            "they are all there.");
     const bool stale = pod.scheduled_message.starts_with("Slurm job ");
     if (told && !stale)
         return say("refused", fmt::format("{} was not submitted to Slurm: {}.", title(), pod.scheduled_message),
@@ -262,29 +284,25 @@ void Teller::without_job(const kube::Pod &pod) {
                    "Wait some seconds and ask again.");
     if (stale)
         detail("told", pod.scheduled_message);
-    say("unseen",
-        fmt::format("{} has been there for {}, and Slurm has no job for it that you may see.", title(), duration_words(age)),
+    say("unseen", fmt::format("{} has been there for {}, and Slurm has no job for it that you may see.", title(), duration_words(age)),
         "Is berthd's controller running on slurmctld's host, and does it know this scheduler name? Ask there: systemctl status berthd; "
         "berth doctor.");
 }
 
 void Teller::waiting(const QueuedJob &pending) {
     add_job();
-    const ReasonWords words = reason_words(pending.reason);
-    detail("reason", fmt::format("{}: {}{}", pending.reason, words.words,
+    const std::string_view words = reason_words(pending.reason);
+    const bool never = slurm::can_never_start(pending.reason);
+    detail("reason", fmt::format("{}: {}{}", pending.reason, words,
                                  pending.reason_detail.empty() ? "" : fmt::format(" ({})", pending.reason_detail)));
-    if (!words.never) {
-        if (pending.start_time > facts_.now)
-            detail("start", "expected " + moment_words(pending.start_time, facts_.now));
-        if (facts_.ahead > 0)
-            detail("ahead", fmt::format("{} pending {} of higher priority in its partition", facts_.ahead, facts_.ahead == 1 ? "job" : "jobs"));
-    }
-    std::string advice(words.advice);
-    if (const std::size_t at = advice.find("JOB."); at != std::string::npos)
-        advice.replace(at, 3, std::to_string(pending.id));
-    if (words.never)
-        return say("never", fmt::format("{} cannot start as it is: Slurm job {} is pending, {}.", title(), pending.id, words.words), advice);
-    say("pending", fmt::format("{} waits in Slurm's queue: job {} is pending, {}.", title(), pending.id, words.words), advice);
+    if (!never && pending.start_time > facts_.now)
+        detail("start", "expected " + moment_words(pending.start_time, facts_.now));
+    if (!never && facts_.ahead > 0)
+        detail("ahead", fmt::format("{} pending {} of higher priority in its partition", facts_.ahead, facts_.ahead == 1 ? "job" : "jobs"));
+    if (never)
+        return say("never", fmt::format("{} cannot start as it is: Slurm job {} is pending, {}.", title(), pending.id, words),
+                   waiting_advice(pending));
+    say("pending", fmt::format("{} waits in Slurm's queue: job {} is pending, {}.", title(), pending.id, words), waiting_advice(pending));
 }
 
 void Teller::unbound(const kube::Pod &pod, const QueuedJob &running) {
@@ -296,73 +314,18 @@ void Teller::unbound(const kube::Pod &pod, const QueuedJob &running) {
     const std::int64_t since = running.start_time != 0 ? facts_.now - running.start_time : 0;
     if (pod.scheduled_status == "False" && !pod.scheduled_message.empty() && !pod.scheduled_message.starts_with("Slurm job "))
         detail("told", pod.scheduled_message);
-    const std::string words = fmt::format("{} has its place on {} (Slurm job {}, for {}) and is not bound yet", title(), running.nodes, running.id,
-                                          duration_words(since));
+    const std::string words = fmt::format("{} has its place on {} (Slurm job {}, for {}) and is not bound yet", title(), running.nodes,
+                                          running.id, duration_words(since));
     if (since < bind_patience)
         return say("unbound", words + ".", "Wait some seconds and ask again.");
     say("unbound", words + ".",
-        fmt::format("Look at the agent on {}: systemctl status berthd, journalctl -u berthd. It binds the pod when the Kubernetes node is ready "
-                    "and schedulable and the pod's volumes are there.",
-                    running.nodes));
-}
-
-// Of a submission that slurmctld refused or could not answer it keeps the record of an ended job, which decided nothing about the pod. The
-// controller goes by the same signs (agent/controller/look.cc).
-bool no_verdict(const QueuedJob &job) {
-    if (job.lives())
-        return false;
-    if (job.state_name == "CANCELLED")
-        return job.nodes.empty() && job.start_time != job.end_time;
-    return job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
-}
-
-bool is_member(const kube::Pod &pod, const Ticket &ticket) {
-    if (ticket.ns != pod.ns)
-        return false;
-    if (ticket.single())
-        return pod.uid.empty() ? ticket.name == pod.name : ticket.uid == pod.uid;
-    if (pod.uid.empty())
-        return false;
-    if (ticket.selector.empty())
-        return !ticket.scheduling_group.empty() && ticket.scheduling_group == pod.scheduling_group;
-    std::string_view rest = ticket.selector;
-    while (!rest.empty()) {
-        const std::string_view one = rest.substr(0, rest.find(','));
-        const std::size_t equals = one.find('=');
-        if (equals == std::string_view::npos || pod.label(one.substr(0, equals)) != one.substr(equals + 1))
-            return false;
-        rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-    }
-    return true;
+        fmt::format(
+            "Look at the agent on {}: systemctl status berthd, journalctl -u berthd. It binds the pod when the Kubernetes node is ready "
+            "and schedulable and the pod's volumes are there.",
+            running.nodes));
 }
 
 }  // namespace
-
-std::vector<QueuedJob> placeholder_of(const kube::Pod &pod, const std::string &cluster, const std::vector<QueuedJob> &queue) {
-    const std::string_view nonce = pod.annotation(keys::nonce);
-    const QueuedJob *best = nullptr;
-    const auto better = [nonce](const QueuedJob &one, const QueuedJob &than) {
-        if (!nonce.empty() && (one.ticket->nonce == nonce) != (than.ticket->nonce == nonce))
-            return one.ticket->nonce == nonce;
-        if (one.lives() != than.lives())
-            return one.lives();
-        return one.lives() ? one.id < than.id : one.id > than.id;
-    };
-    for (const QueuedJob &job : queue) {
-        if (!job.ticket || (!cluster.empty() && job.ticket->cluster != cluster) || !is_member(pod, *job.ticket))
-            continue;
-        if (!job.lives() && job.ticket->nonce != nonce && (job.ticket->over || no_verdict(job) || job.end_time < pod.created))
-            continue;
-        if (best == nullptr || better(job, *best))
-            best = &job;
-    }
-    std::vector<QueuedJob> parts;
-    for (const QueuedJob &job : queue)
-        if (best != nullptr && job.ticket && job.ticket->nonce == best->ticket->nonce)
-            parts.push_back(job);
-    std::sort(parts.begin(), parts.end(), [](const QueuedJob &one, const QueuedJob &other) { return one.id < other.id; });
-    return parts;
-}
 
 Story tell(const Case &facts) { return Teller(facts).tell(); }
 

@@ -28,30 +28,26 @@ struct Case {
     std::string container_waits;   // "ImagePullBackOff: ...", of a bound pod that does not run yet
     std::vector<PodEvent> events;  // oldest first
 
-    std::string scheduler;         // Berth's, by the configuration or its default
-    bool tenants_known = false;    // berth.yaml could be read
-    std::string tenant;            // "alice", "" for nobody
+    std::string scheduler;       // Berth's, by the configuration or its default
+    bool tenants_known = false;  // berth.yaml could be read
+    std::string tenant;          // "alice", "" for nobody
 
-    std::string slurm_problem;     // why slurmctld could not be asked
+    std::string slurm_problem;           // why slurmctld could not be asked
     std::vector<slurm::QueuedJob> jobs;  // the placeholder in force, all parts of it; empty: none is known
-    std::string user;              // the job's, by name
-    std::size_t ahead = 0;         // pending jobs of higher priority in its partition
+    std::string user;                    // the job's, by name
+    std::size_t ahead = 0;               // pending jobs of higher priority in its partition
 };
 
 struct Story {
     // One of: absent, other_scheduler, gated, gathering, refused, unseen, unknown, pending, never, unbound, starting, running, finished,
     // ended, deleting. Scripts go by it.
     std::string verdict;
-    std::string summary;  // one sentence
+    std::string summary;                                       // one sentence
     std::vector<std::pair<std::string, std::string>> details;  // (name, text), in the order of the story
-    std::string advice;   // what to do, one or two sentences
+    std::string advice;                                        // what to do, one or two sentences
 };
 
 Story tell(const Case &facts);
-
-// Of all that slurmctld knows, the placeholder of this pod: the one that it was bound by, else the lowest live one, else the one that ended
-// last while the pod was there. Empty `cluster`: any. For a pod that is not there, `pod` has its name alone.
-std::vector<slurm::QueuedJob> placeholder_of(const kube::Pod &pod, const std::string &cluster, const std::vector<slurm::QueuedJob> &queue);
 
 std::string to_text(const Story &story);
 JsonObject to_json(const Story &story, const Case &facts);

@@ -3,6 +3,7 @@
 
 #include "agent/keys.h"
 #include "agent/tool/moments.h"
+#include "agent/tool/placeholder_search.h"
 #include "agent/tool/reasons.h"
 #include "test/unit/suite.h"
 
@@ -55,12 +56,12 @@ slurm::QueuedJob pending(const char *reason) { return a_job(12, slurm::JobState:
 
 bool says(const Story &story, std::string_view words) { return to_text(story).find(words) != std::string::npos; }
 
-#define CHECK_STORY(facts, wanted, ...)                                                       \
-    do {                                                                                      \
-        const Story story_ = tell(facts);                                                     \
-        ck_assert_text(story_.verdict, wanted);                                               \
-        ck_assert(!story_.summary.empty() && !story_.advice.empty());                         \
-        for (const char *words : {__VA_ARGS__})                                               \
+#define CHECK_STORY(facts, wanted, ...)                                                                  \
+    do {                                                                                                 \
+        const Story story_ = tell(facts);                                                                \
+        ck_assert_text(story_.verdict, wanted);                                                          \
+        ck_assert(!story_.summary.empty() && !story_.advice.empty());                                    \
+        for (const char *words : {__VA_ARGS__})                                                          \
             ck_assert_msg(says(story_, words), "\"%s\" is not in:\n%s", words, to_text(story_).c_str()); \
     } while (0)
 
@@ -79,14 +80,14 @@ START_TEST(a_waiting_pod_is_told_reason_start_and_what_is_ahead) {
     ck_assert(says(story, "  job        12 PENDING, user alice, partition main; waiting for 30 s\n"));
     ck_assert(says(story, "(in 8 min)\n"));
     ck_assert(says(story, "  ahead      3 pending jobs of higher priority in its partition\n"));
-    ck_assert(says(story, "\nWhat to do: Wait: it starts when its turn comes."));
+    ck_assert(says(story, "\nWhat to do: Wait: jobs of a higher priority go first: sprio -j 12. A shorter"));
 }
 END_TEST
 
 START_TEST(a_job_that_fits_nowhere_is_no_matter_of_waiting) {
     Case facts = a_case();
     facts.jobs = {pending("PartitionNodeLimit")};
-    CHECK_STORY(facts, "never", "cannot start as it is", "Ask for less");
+    CHECK_STORY(facts, "never", "cannot start as it is", "Ask for fewer nodes, or for another partition.");
 }
 END_TEST
 
@@ -214,7 +215,9 @@ END_TEST
 START_TEST(the_last_warning_is_told_once) {
     Case facts = a_case();
     facts.jobs = {a_job(12, slurm::JobState::running, "RUNNING")};
-    facts.events = {{now - 90, "Warning", "Old", "an old one"}, {now - 40, "Warning", "NodeMismatch", "n3 has a taint"}, {now, "Normal", "Scheduled", "fine"}};
+    facts.events = {{now - 90, "Warning", "Old", "an old one"},
+                    {now - 40, "Warning", "NodeMismatch", "n3 has a taint"},
+                    {now, "Normal", "Scheduled", "fine"}};
     CHECK_STORY(facts, "unbound", "NodeMismatch: n3 has a taint (40 s ago)");
     ck_assert(!says(tell(facts), "an old one"));
 }
@@ -263,8 +266,8 @@ START_TEST(json_has_the_documented_keys) {
     Case facts = a_case();
     facts.jobs = {pending("Priority")};
     const std::string json = to_json(tell(facts), facts).text();
-    for (const char *key : {"\"pod\":\"team-a/train\"", "\"verdict\":\"pending\"", "\"summary\":", "\"node\":\"\"", "\"jobs\":[{\"id\":12,", "\"ahead\":0",
-                            "\"details\":[{\"name\":\"scheduler\"", "\"start\":null", "\"advice\":\""})
+    for (const char *key : {"\"pod\":\"team-a/train\"", "\"verdict\":\"pending\"", "\"summary\":", "\"node\":\"\"", "\"jobs\":[{\"id\":12,",
+                            "\"ahead\":0", "\"details\":[{\"name\":\"scheduler\"", "\"start\":null", "\"advice\":\""})
         ck_assert_msg(json.find(key) != std::string::npos, "%s is not in %s", key, json.c_str());
 }
 END_TEST
@@ -285,9 +288,11 @@ START_TEST(ahead_counts_higher_priorities_of_the_same_partition) {
 END_TEST
 
 START_TEST(reasons_that_are_not_listed_are_told_by_their_kind) {
-    ck_assert(reason_words("QOSMaxCpuPerUserLimit").words == "a limit of its QOS is reached");
-    ck_assert(reason_words("AssocGrpCpuLimit").words == "a limit of its account or user is reached");
-    ck_assert(!reason_words("SomethingNew").advice.empty());
+    ck_assert(reason_words("QOSMaxCpuPerUserLimit") == "a limit of its QOS is reached");
+    ck_assert(reason_words("AssocGrpCpuLimit") == "a limit of its account or user is reached");
+    Case facts = a_case();
+    facts.jobs = {pending("SomethingNew")};
+    CHECK_STORY(facts, "pending", "JOB REASON CODES");
 }
 END_TEST
 
@@ -305,15 +310,26 @@ START_TEST(durations_read_like_speech) {
 END_TEST
 
 int main() {
-    return test::run_suite("story", {a_waiting_pod_is_told_reason_start_and_what_is_ahead, a_job_that_fits_nowhere_is_no_matter_of_waiting,
-                                     a_held_job_names_the_command_that_lets_it_go, another_schedulers_pod_is_left_alone,
-                                     a_gated_pod_waits_for_its_gates, a_gathering_gang_says_how_many_are_there,
-                                     a_refused_pod_is_told_what_its_condition_says, a_namespace_without_a_tenant_is_told_so,
-                                     a_pod_that_nobody_touched_asks_for_the_controller, a_job_that_runs_without_its_pod_points_to_the_node,
-                                     a_bound_pod_runs_or_starts, a_pod_that_slurm_ended_is_told_how,
-                                     a_finished_pod_needs_nothing_and_a_failed_one_its_log, an_absent_pod_may_have_left_a_job,
-                                     without_slurmctld_the_story_says_so, the_last_warning_is_told_once,
-                                     the_placeholder_in_force_is_the_live_one, a_gangs_placeholder_is_found_by_its_selector,
-                                     json_has_the_documented_keys, ahead_counts_higher_priorities_of_the_same_partition,
-                                     reasons_that_are_not_listed_are_told_by_their_kind, durations_read_like_speech});
+    return test::run_suite("story", {a_waiting_pod_is_told_reason_start_and_what_is_ahead,
+                                     a_job_that_fits_nowhere_is_no_matter_of_waiting,
+                                     a_held_job_names_the_command_that_lets_it_go,
+                                     another_schedulers_pod_is_left_alone,
+                                     a_gated_pod_waits_for_its_gates,
+                                     a_gathering_gang_says_how_many_are_there,
+                                     a_refused_pod_is_told_what_its_condition_says,
+                                     a_namespace_without_a_tenant_is_told_so,
+                                     a_pod_that_nobody_touched_asks_for_the_controller,
+                                     a_job_that_runs_without_its_pod_points_to_the_node,
+                                     a_bound_pod_runs_or_starts,
+                                     a_pod_that_slurm_ended_is_told_how,
+                                     a_finished_pod_needs_nothing_and_a_failed_one_its_log,
+                                     an_absent_pod_may_have_left_a_job,
+                                     without_slurmctld_the_story_says_so,
+                                     the_last_warning_is_told_once,
+                                     the_placeholder_in_force_is_the_live_one,
+                                     a_gangs_placeholder_is_found_by_its_selector,
+                                     json_has_the_documented_keys,
+                                     ahead_counts_higher_priorities_of_the_same_partition,
+                                     reasons_that_are_not_listed_are_told_by_their_kind,
+                                     durations_read_like_speech});
 }
