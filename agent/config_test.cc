@@ -129,6 +129,7 @@ START_TEST(the_example_parses_with_its_examples_uncommented) {
     check_text(got.priority_classes[0].qos, "normal");
     ck_assert_int_eq(got.priority_classes[0].nice.value_or(0), -100);
     ck_assert_uint_eq(got.features.size(), 1);
+    ck_assert_uint_eq(got.nodes.map.size(), 1);
 }
 END_TEST
 

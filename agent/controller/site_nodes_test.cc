@@ -7,6 +7,8 @@ using namespace berth;
 
 namespace {
 
+const std::vector<NodeMapConfig> same_names;
+
 kube::Node node(const char *name, const char *slurm = "") {
     kube::Node out;
     out.name = name;
@@ -18,7 +20,7 @@ kube::Node node(const char *name, const char *slurm = "") {
 }  // namespace
 
 START_TEST(nothing_is_said_before_both_sides_are_known) {
-    SiteNodes nodes({});
+    SiteNodes nodes(same_names);
     nodes.set_kube(node("n1"));
     ck_assert(nodes.for_translation().empty());
     nodes.set_slurm({{.name = "n1"}});
@@ -29,7 +31,7 @@ START_TEST(nothing_is_said_before_both_sides_are_known) {
 END_TEST
 
 START_TEST(a_slurm_node_has_what_its_partner_has) {
-    SiteNodes nodes({{.slurm = "n2", .kubernetes = "worker-2"}});
+    SiteNodes nodes(std::vector<NodeMapConfig>{{.slurm = "n2", .kubernetes = "worker-2"}});
     nodes.set_slurm({{.name = "n1"}, {.name = "n2"}, {.name = "n3"}});
     nodes.set_kube(node("worker-1", "n1"));
     nodes.set_kube(node("worker-2"));
@@ -45,7 +47,7 @@ START_TEST(a_slurm_node_has_what_its_partner_has) {
 END_TEST
 
 START_TEST(a_changed_label_changes_the_partner) {
-    SiteNodes nodes({});
+    SiteNodes nodes(same_names);
     nodes.set_slurm({{.name = "n1"}, {.name = "n2"}});
     nodes.set_kube(node("a", "n1"));
     nodes.set_listed();
@@ -57,7 +59,7 @@ START_TEST(a_changed_label_changes_the_partner) {
 END_TEST
 
 START_TEST(a_new_state_of_the_same_nodes_is_seen) {
-    SiteNodes nodes({});
+    SiteNodes nodes(same_names);
     nodes.set_slurm({{.name = "n1"}, {.name = "n2"}});
     nodes.set_slurm({{.name = "n1"}, {.name = "n2", .drain = true, .reason = "disk"}});
     ck_assert(nodes.slurm("n2")->drain && !nodes.slurm("n1")->drain && nodes.slurm("n3") == nullptr);

@@ -283,16 +283,17 @@ START_TEST(a_node_is_changed_only_as_it_was_read) {
     scene.expect("PATCH", "/api/v1/nodes/n1",
                  R"({"metadata":{"uid":"nu","resourceVersion":"77","annotations":{"berth.dev/cordoned":"DRAIN: \"disk\""}},)"
                  R"("spec":{"unschedulable":true}})");
-    scene.api->patch_node(node,
-                          {.unschedulable = false,
-                           .annotations = {{"berth.dev/cordoned", std::nullopt}},
-                           .taints = {{{"a", "b", "NoSchedule"}, {"c", "", "NoExecute", "2026-01-31T12:00:00Z"}}}},
-                          scene.into());
-    ck_assert(test::run(scene.loop));
-    scene.expect("PATCH", "/api/v1/nodes/n1",
-                 R"({"metadata":{"uid":"nu","resourceVersion":"77","annotations":{"berth.dev/cordoned":null}},)"
-                 R"("spec":{"unschedulable":null,"taints":[{"key":"a","value":"b","effect":"NoSchedule"},)"
-                 R"({"key":"c","value":"","effect":"NoExecute","timeAdded":"2026-01-31T12:00:00Z"}]}})");
+    Scene undone(200, "{}");
+    undone.api->patch_node(node,
+                           {.unschedulable = false,
+                            .annotations = {{"berth.dev/cordoned", std::nullopt}},
+                            .taints = {{{"a", "b", "NoSchedule"}, {"c", "", "NoExecute", "2026-01-31T12:00:00Z"}}}},
+                           undone.into());
+    ck_assert(test::run(undone.loop));
+    undone.expect("PATCH", "/api/v1/nodes/n1",
+                  R"({"metadata":{"uid":"nu","resourceVersion":"77","annotations":{"berth.dev/cordoned":null}},)"
+                  R"("spec":{"unschedulable":null,"taints":[{"key":"a","value":"b","effect":"NoSchedule"},)"
+                  R"({"key":"c","value":"","effect":"NoExecute","timeAdded":"2026-01-31T12:00:00Z"}]}})");
 }
 END_TEST
 
