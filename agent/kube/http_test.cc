@@ -84,6 +84,19 @@ START_TEST(errors_name_method_path_status_and_message_but_no_query) {
 }
 END_TEST
 
+START_TEST(the_servers_clock_is_in_its_answer) {
+    const auto date_of = [](const char *headers) {
+        Loop loop;
+        FaultyServer server(loop, [headers](Exchange e) { e.respond(200, "{}", headers); });
+        const auto http = Http::create(loop, server.credentials(), {});
+        return ask(loop, *http, get("/version")).date;
+    };
+    ck_assert_int_eq(date_of("DATE: Mon, 16 Nov 2026 12:00:00 GMT\r\n"), 1794830400);
+    ck_assert_int_eq(date_of("Date: some day\r\n"), 0);
+    ck_assert_int_eq(date_of(""), 0);
+}
+END_TEST
+
 START_TEST(too_many_requests_is_tried_again_after_the_wait) {
     Loop loop;
     int asked = 0;
@@ -510,7 +523,7 @@ END_TEST
 
 int main() {
     return test::run_suite("http", {requests_carry_method_body_and_token,
-                                    errors_name_method_path_status_and_message_but_no_query,
+                                    errors_name_method_path_status_and_message_but_no_query, the_servers_clock_is_in_its_answer,
                                     too_many_requests_is_tried_again_after_the_wait,
                                     a_wait_beyond_the_timeout_is_handed_to_the_caller,
                                     after_a_401_the_credentials_are_read_again_once,

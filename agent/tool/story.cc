@@ -254,6 +254,9 @@ void Teller::bound(const kube::Pod &pod) {
     if (id.empty())
         return say("running", fmt::format("{} is on node {}, but not by Berth: it carries no Slurm job.", title(), pod.node_name),
                    "Find out who bound it. Its room there was not given by Slurm.");
+    if (first != nullptr && first->state == JobState::suspended)
+        return say("suspended", fmt::format("{} is on node {}, and its Slurm job {} is suspended.", title(), pod.node_name, id),
+                   fmt::format("An operator suspended the job and lets it go on with: scontrol resume {}.", id));
     if (pod.phase == kube::Phase::running)
         return say("running", fmt::format("{} runs on node {} in the place of Slurm job {}.", title(), pod.node_name, id), "Nothing.");
     if (!facts_.container_waits.empty())
@@ -308,8 +311,8 @@ void Teller::waiting(const QueuedJob &pending) {
 void Teller::unbound(const kube::Pod &pod, const QueuedJob &running) {
     add_job();
     if (running.state == JobState::suspended)
-        return say("unbound", fmt::format("{} waits: its Slurm job {} is suspended.", title(), running.id),
-                   fmt::format("Somebody suspended the job; an operator lets it go on: scontrol resume {}.", running.id));
+        return say("suspended", fmt::format("{} waits: its Slurm job {} is suspended.", title(), running.id),
+                   fmt::format("An operator suspended the job and lets it go on with: scontrol resume {}.", running.id));
     detail("nodes", running.nodes);
     const std::int64_t since = running.start_time != 0 ? facts_.now - running.start_time : 0;
     if (pod.scheduled_status == "False" && !pod.scheduled_message.empty() && !pod.scheduled_message.starts_with("Slurm job "))

@@ -39,8 +39,8 @@ struct Case {
 };
 
 struct Story {
-    // One of: absent, other_scheduler, gated, gathering, refused, unseen, unknown, pending, never, unbound, starting, running, finished,
-    // ended, deleting. Scripts go by it.
+    // One of: absent, other_scheduler, gated, gathering, refused, unseen, unknown, pending, never, unbound, starting, running, suspended,
+    // finished, ended, deleting. Scripts go by it.
     std::string verdict;
     std::string summary;                                       // one sentence
     std::vector<std::pair<std::string, std::string>> details;  // (name, text), in the order of the story

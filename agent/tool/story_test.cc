@@ -165,6 +165,9 @@ START_TEST(a_bound_pod_runs_or_starts) {
     Case facts = a_case(pod);
     facts.jobs = {a_job(12, slurm::JobState::running, "RUNNING")};
     CHECK_STORY(facts, "running", "runs on node n1 in the place of Slurm job 12", "Nothing.");
+    facts.jobs[0].state = slurm::JobState::suspended;
+    CHECK_STORY(facts, "suspended", "scontrol resume 12");
+    facts.jobs[0].state = slurm::JobState::running;
     facts.pod->phase = kube::Phase::pending;
     facts.container_waits = "ImagePullBackOff (main): no such image";
     CHECK_STORY(facts, "starting", "no such image", "Slurm's part is done");
