@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "agent/controller/controller.h"
 #include "agent/keys.h"
@@ -19,17 +18,6 @@ constexpr int look_share = 3;  // between two looks, three times as long as one 
 // A pod that is over leaves its job to the node's agent, which ends it once the processes are gone. So many reconciles it has for that.
 constexpr int orphan_patience = 2;
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
-
-// slurmctld could not deliver its answer to a submission and killed the job again, or refused it and keeps the record of a job that never
-// had a node: nobody decided anything about the pod. Killed while it waits, such a job is CANCELLED like one that a person cancelled, who
-// leaves it with the same start as end.
-bool no_verdict(const slurm::Job &job) {
-    if (job.state != slurm::JobState::ended)
-        return false;
-    if (job.state_name == "CANCELLED")
-        return job.nodes.empty() && job.start_time != job.end_time;
-    return job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
-}
 
 bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
 

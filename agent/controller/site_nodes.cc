@@ -59,20 +59,8 @@ std::span<const SiteNode> SiteNodes::for_translation() {
     if (site_stale_) {
         site_stale_ = false;
         site_.clear();
-        for (const SlurmNode &slurm : slurm_) {
-            SiteNode node;
-            node.slurm_name = slurm.name;
-            if (const kube::Node *found = kube(names().kube_of(slurm.name))) {
-                node.in_kubernetes = true;
-                node.kube_name = found->name;
-                node.labels = found->labels;
-                node.taints = found->taints;
-                node.unschedulable = found->unschedulable;
-                node.cpu_milli = found->cpu_milli;
-                node.memory_bytes = found->memory_bytes;
-            }
-            site_.push_back(std::move(node));
-        }
+        for (const SlurmNode &slurm : slurm_)
+            site_.push_back(make_site_node(slurm.name, kube(names().kube_of(slurm.name))));
     }
     return site_;
 }

@@ -1,6 +1,7 @@
 // The calls that Berth makes to slurmctld, through libslurm. All block; all may be called from any thread (Workers does).
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -54,6 +55,18 @@ struct Job {
     bool preempting() const;
     bool has_node(const std::string &node) const;
 };
+
+// slurmctld could not deliver its answer to a submission and killed the job again, or refused it and keeps the record of a job that never
+// had a node: nobody decided anything about the pod. Killed while it waits, such a job is CANCELLED like one that a person cancelled, who
+// leaves it with the same start as end.
+template <class AnyJob>
+bool no_verdict(const AnyJob &job) {
+    if (job.state != JobState::ended)
+        return false;
+    if (job.state_name == "CANCELLED")
+        return job.nodes.empty() && job.start_time != job.end_time;
+    return job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
+}
 
 // How a submission went. `unsure`: the request may have been carried out or may still be; look for the nonce before another try.
 struct Submission {

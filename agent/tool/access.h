@@ -27,6 +27,7 @@ struct Access {
     const Config *site() const { return config ? &*config : nullptr; }
     std::string scheduler() const;  // Berth's name in pods
     std::string cluster() const;    // in tickets; "" when it is not known
+    std::vector<NodeMapConfig> node_map() const { return config ? config->nodes.map : std::vector<NodeMapConfig>(); }
     // As the person who asks.
     Result<std::unique_ptr<KubeSession>> kubernetes() const;
 };

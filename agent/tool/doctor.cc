@@ -325,7 +325,7 @@ class Doctor {
         const auto slurm_nodes = slurm::load_queue_nodes();
         const auto kube_nodes = load_kube_nodes(api);
         if (slurm_nodes && kube_nodes)
-            return check_nodes(pair_nodes(*slurm_nodes, *kube_nodes), access_.site(), out_);
+            return check_nodes(pair_nodes(*slurm_nodes, *kube_nodes, access_.node_map()), access_.site(), out_);
         Section("Nodes", out_)
             .warn("pairs", fmt::format("the nodes were not compared: {}", slurm_nodes ? kube_nodes.error() : slurm_nodes.error()),
                   "Run berth doctor as somebody who may list nodes in both systems.");

@@ -118,7 +118,7 @@ class DryRunner {
             run_.notes.push_back(fmt::format("Labels and taints of the Kubernetes nodes are not taken into account: {}.", nodes.error()));
             return {};
         }
-        return site_nodes(pair_nodes(slurm_nodes, *nodes));
+        return site_nodes(pair_nodes(slurm_nodes, *nodes, access_.node_map()));
     }
 
     void ask(const Shape &shape) {

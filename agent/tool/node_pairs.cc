@@ -3,50 +3,42 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 
-#include "agent/keys.h"
 #include "agent/kube/decode.h"
+#include "agent/translate/node_names.h"
 
 namespace berth::tool {
 
-std::vector<NodePair> pair_nodes(const std::vector<slurm::QueueNode> &slurm_nodes, const std::vector<kube::Node> &kube_nodes) {
+std::vector<NodePair> pair_nodes(const std::vector<slurm::QueueNode> &slurm_nodes, const std::vector<kube::Node> &kube_nodes,
+                                 const std::vector<NodeMapConfig> &map) {
+    std::vector<std::string> slurm_names;
+    for (const slurm::QueueNode &node : slurm_nodes)
+        slurm_names.push_back(node.name);
+    std::map<std::string, kube::Node> by_name;
+    for (const kube::Node &node : kube_nodes)
+        by_name[node.name] = node;
+    const NodeNames names(slurm_names, by_name, map);
     std::map<std::string, const kube::Node *> by_slurm_name;
-    for (const kube::Node &node : kube_nodes) {
-        const std::string_view label = kube::value_of(node.labels, keys::slurm_node_name);
-        by_slurm_name[label.empty() ? node.name : std::string(label)] = &node;
-    }
+    std::vector<NodePair> alone;
+    for (const kube::Node &node : kube_nodes)
+        if (const std::string &partner = names.slurm_of(node.name); !partner.empty())
+            by_slurm_name[partner] = &node;
+        else
+            alone.push_back({nullptr, &node});
     std::vector<NodePair> pairs;
-    std::set<const kube::Node *> taken;
     for (const slurm::QueueNode &node : slurm_nodes) {
         const auto found = by_slurm_name.find(node.name);
         pairs.push_back({&node, found != by_slurm_name.end() ? found->second : nullptr});
-        taken.insert(pairs.back().kube);
     }
-    for (const kube::Node &node : kube_nodes)
-        if (taken.count(&node) == 0)
-            pairs.push_back({nullptr, &node});
+    pairs.insert(pairs.end(), alone.begin(), alone.end());
     return pairs;
 }
 
 std::vector<SiteNode> site_nodes(const std::vector<NodePair> &pairs) {
     std::vector<SiteNode> out;
-    for (const NodePair &pair : pairs) {
-        if (pair.slurm == nullptr)
-            continue;
-        SiteNode node;
-        node.slurm_name = pair.slurm->name;
-        if (pair.kube != nullptr) {
-            node.in_kubernetes = true;
-            node.kube_name = pair.kube->name;
-            node.labels = pair.kube->labels;
-            node.taints = pair.kube->taints;
-            node.unschedulable = pair.kube->unschedulable;
-            node.cpu_milli = pair.kube->cpu_milli;
-            node.memory_bytes = pair.kube->memory_bytes;
-        }
-        out.push_back(std::move(node));
-    }
+    for (const NodePair &pair : pairs)
+        if (pair.slurm != nullptr)
+            out.push_back(make_site_node(pair.slurm->name, pair.kube));
     return out;
 }
 

@@ -1,10 +1,10 @@
-// NodePairs: the nodes of both systems side by side. A label of the Kubernetes node names its Slurm node, else the names are the same.
-// Pure.
+// NodePairs: the nodes of both systems side by side, as agent/translate/node_names.h says which is which. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "agent/config.h"
 #include "agent/kube/pod.h"
 #include "agent/slurm/queue.h"
 #include "agent/tool/kube_session.h"
@@ -20,7 +20,8 @@ struct NodePair {
 };
 
 // In Slurm's order, then what is left of Kubernetes. Points into both lists.
-std::vector<NodePair> pair_nodes(const std::vector<slurm::QueueNode> &slurm_nodes, const std::vector<kube::Node> &kube_nodes);
+std::vector<NodePair> pair_nodes(const std::vector<slurm::QueueNode> &slurm_nodes, const std::vector<kube::Node> &kube_nodes,
+                                 const std::vector<NodeMapConfig> &map = {});
 // As translate() wants them.
 std::vector<SiteNode> site_nodes(const std::vector<NodePair> &pairs);
 

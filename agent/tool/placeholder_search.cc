@@ -1,7 +1,6 @@
 #include "agent/tool/placeholder_search.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "agent/keys.h"
 
@@ -10,16 +9,6 @@ namespace berth::tool {
 using slurm::QueuedJob;
 
 namespace {
-
-// Of a submission that slurmctld refused or could not answer it keeps the record of an ended job, which decided nothing about the pod. The
-// controller goes by the same signs (agent/controller/look.cc).
-bool no_verdict(const QueuedJob &job) {
-    if (job.lives())
-        return false;
-    if (job.state_name == "CANCELLED")
-        return job.nodes.empty() && job.start_time != job.end_time;
-    return job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
-}
 
 bool is_member(const kube::Pod &pod, const Ticket &ticket) {
     if (ticket.ns != pod.ns)

@@ -70,7 +70,7 @@ int status(const AccessOptions &options, const std::string &ns, std::FILE *out, 
         else
             notes.push_back(fmt::format("pods are not counted: {}{}", found.error(), ns.empty() ? "; name a namespace with -n" : ""));
     }
-    Overview overview = make_overview(pair_nodes(*slurm_nodes, kube_nodes), *queue, pods, access->cluster(), ns);
+    Overview overview = make_overview(pair_nodes(*slurm_nodes, kube_nodes, access->node_map()), *queue, pods, access->cluster(), ns);
     overview.kube_nodes_known = nodes_known;
     overview.pods_known = pods_known;
     overview.notes = std::move(notes);

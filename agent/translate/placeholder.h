@@ -55,6 +55,9 @@ struct SiteNode {
     std::int64_t cpu_milli = 0, memory_bytes = 0;  // allocatable; 0: not known
 };
 
+// `kube` null: Kubernetes has no such node.
+SiteNode make_site_node(const std::string &slurm_name, const kube::Node *kube);
+
 struct Identity {
     std::uint32_t uid, gid;
 };

@@ -167,6 +167,21 @@ std::set<std::string> known_values(std::string_view key, std::span<const SiteNod
 
 }  // namespace
 
+SiteNode make_site_node(const std::string &slurm_name, const kube::Node *kube) {
+    SiteNode node;
+    node.slurm_name = slurm_name;
+    if (kube == nullptr)
+        return node;
+    node.in_kubernetes = true;
+    node.kube_name = kube->name;
+    node.labels = kube->labels;
+    node.taints = kube->taints;
+    node.unschedulable = kube->unschedulable;
+    node.cpu_milli = kube->cpu_milli;
+    node.memory_bytes = kube->memory_bytes;
+    return node;
+}
+
 std::string mismatch(const kube::Pod &pod, const SiteNode &node, const Config &config) {
     return mismatch(pod.placement.get(), node, config);
 }
