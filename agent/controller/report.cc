@@ -135,8 +135,9 @@ void Controller::tell_suspension(const WorkloadPtr &workload) {
             continue;
         member.suspension_open = true;
         member.suspension_told = suspended;
-        const std::string message = suspended ? fmt::format("Slurm job {0} is suspended, and the pod's processes are frozen: scontrol resume {0}", workload->job)
-                                              : fmt::format("Slurm job {} was resumed, and the pod's processes go on", workload->job);
+        const std::string message =
+            suspended ? fmt::format("Slurm job {0} is suspended, and the pod's processes are frozen: scontrol resume {0}", workload->job)
+                      : fmt::format("Slurm job {} was resumed, and the pod's processes go on", workload->job);
         const kube::Event event{suspended ? "Warning" : "Normal", suspended ? "SlurmSuspended" : "SlurmResumed",
                                 suspended ? "Suspending" : "Resuming", message};
         log::info("pod {}: {}", pod.full_name(), message);

@@ -176,7 +176,8 @@ bool NodeAgent::room_here(const BerthPtr &berth, const Ticket &ticket) {
     }
     if (berth->pod_seen)
         wait_and_tell(berth, "NodeFull",
-                      fmt::format("Slurm job {} is on node {}, where the kubelet would refuse the pod: {}", berth->job, kube_node_, lack.sentence),
+                      fmt::format("Slurm job {} is on node {}, where the kubelet would refuse the pod: {}", berth->job, kube_node_,
+                                  lack.sentence),
                       "NodeFull " + lack.resource);
     else
         try_again(berth);  // and then looks

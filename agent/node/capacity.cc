@@ -22,8 +22,8 @@ std::string mebibytes(std::int64_t bytes) { return fmt::format("{} MiB", bytes >
 Lack compare(const std::string &resource, std::int64_t asked, std::int64_t used, std::int64_t all, std::string (*text)(std::int64_t)) {
     if (asked <= 0 || asked <= all - used)
         return {};
-    return {resource, fmt::format("of {} it asks for {}, and {} of {} are free", resource, text(asked), text(std::max<std::int64_t>(0, all - used)),
-                                  text(all))};
+    const std::int64_t free = std::max<std::int64_t>(0, all - used);
+    return {resource, fmt::format("of {} it asks for {}, and {} of {} are free", resource, text(asked), text(free), text(all))};
 }
 
 }  // namespace

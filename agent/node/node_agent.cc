@@ -228,13 +228,14 @@ void NodeAgent::on_pod(kube::Pod &&pod) {
     if (!berth)
         return adopt(pod);
     berth->pod_seen = std::move(pod);
-    if (berth->stage == Stage::docked && berth->terminal())
+    if (berth->stage == Stage::docked && berth->terminal()) {
         finish(berth);
-    else if (berth->stage == Stage::docked) {
+    } else if (berth->stage == Stage::docked) {
         confine(berth);
         heed_condition(berth);
-    } else if (berth->stage == Stage::ending)
+    } else if (berth->stage == Stage::ending) {
         hold_on(berth);
+    }
 }
 
 void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
