@@ -302,5 +302,6 @@ def test_agents_rights_are_no_wider_than_their_part(lab):
     assert not may(controller, "create", ":pods/binding") and not may(node, "patch", ":nodes")
     for identity in (controller, node):
         for verb, resource in (("get", ":secrets"), ("create", ":pods"), ("update", ":pods"), ("patch", ":pods"), ("create", ":pods/exec"),
-                               ("update", ":nodes"), ("delete", ":nodes"), ("patch", ":nodes/status"), ("create", ":pods/eviction"), ("list", ":configmaps"), ("create", "apps:deployments")):
+                               ("update", ":nodes"), ("delete", ":nodes"), ("patch", ":nodes/status"), ("create", ":pods/eviction"),
+                               ("list", ":configmaps"), ("create", "apps:deployments")):
             assert not may(identity, verb, resource), (identity[0], verb, resource)
