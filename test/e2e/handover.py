@@ -69,7 +69,7 @@ class Sampler(threading.Thread):
 class NativeJob:
     """A native job that wants all of the pod's node, as a batch job or as an srun. verify() waits for its start and compares."""
 
-    def __init__(self, lab, pod, user="lab_bob", srun=False, whole=True):
+    def __init__(self, lab, pod, user="lab_bob", srun=False, whole=True, partition=None):
         self._lab, self._pod, self._sampler = lab, pod, Sampler(lab, pod)
         self.node = pod["spec"]["nodeName"]
         self._dir = tempfile.mkdtemp(prefix="berth-handover-")
@@ -78,7 +78,7 @@ class NativeJob:
         # Its first act is to look for processes in any pod's cgroup on this node.
         look = f"find /sys/fs/cgroup/*/{lab.name}/{self.node} /sys/fs/cgroup/{lab.name}/{self.node} -path '*pod*' -name cgroup.procs"
         script = f"{{ date +%s.%N; {look} -exec cat {{}} + 2> /dev/null; }} > {self._file}.new; mv {self._file}.new {self._file}"
-        options = ["-w", self.node, "--exclusive" if whole else "--mem=64"]
+        options = ["-w", self.node, "--exclusive" if whole else "--mem=64", *(["-p", partition] if partition else [])]
         self._srun = None
         self.job = None
         if srun:

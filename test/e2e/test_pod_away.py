@@ -1,6 +1,6 @@
 """What Kubernetes and its users do to a pod besides deleting it, and what becomes of its job."""
 
-from gangs import create_job, live_pods, wait_pods
+from gangs import create_job, job_object, live_pods, wait_pods, wait_running
 from kube import ApiError
 from lab import holds_for, wait_for
 from test_pod_end import ended, quiet
@@ -22,6 +22,16 @@ def takes_pods(lab, ns):
     """A namespace that is there, with a service account whose pods the server accepts."""
     account = lab.kube.find(f"/api/v1/namespaces/{ns}/serviceaccounts/default")
     return account and account.get("secrets")
+
+
+# --- scaling
+
+def test_job_that_is_scaled_gains_and_loses_placeholders(lab):
+    job = lab.create_owner(job_object(lab, 3, gang=False))
+    for count in (3, 1, 2):
+        lab.kube.patch(lab.owner_path(job), {"spec": {"parallelism": count}})
+        names = {f"default/{pod['metadata']['name']}" for pod in wait_running(lab, job, count)}
+        wait_for(lambda: {one["name"] for one in lab.slurm.jobs()} == names, 60, f"the {count} pods that run have jobs, and nobody else")
 
 
 # --- eviction

@@ -94,6 +94,32 @@ def test_pod_waits_for_its_group_to_be_made(lab):
     running_gang(lab, group, 2)
 
 
+def test_group_deleted_while_it_waits_gives_its_place_back(lab):
+    native = fill(lab)
+    group = create_group(lab, 2)
+    pods = join_group(lab, group, 2, run_for="500ms")
+    job = int(wait_gang_job(lab, group, "PENDING")["JobId"])
+    lab.delete_owner(group)
+    wait_state(lab, job, "CANCELLED")
+    wait_for(lambda: group["metadata"]["name"] in lab.condition(pods[0], "PodScheduled").get("message", ""), what="its pods wait for it")
+    again = create_group(lab, 2, name=group["metadata"]["name"])
+    lab.slurm.scancel(native)
+    wait_gang_job(lab, again, "COMPLETED")
+    assert {lab.phase(pod) for pod in pods} == {"Succeeded"}
+
+
+def test_group_deleted_while_it_runs_leaves_its_pods_in_their_job(lab):
+    group = create_group(lab, 2)
+    join_group(lab, group, 2, run_for="4s")
+    pods, job = running_gang(lab, group, 2)
+    lab.delete_owner(group)
+    holds_for(lambda: lab.slurm.job_state(job["JobId"]) == "RUNNING", 2, "its pods run on")
+    for pod in pods:
+        lab.wait_phase(pod, "Succeeded")
+    wait_state(lab, job["JobId"], "COMPLETED")
+    wait_free(lab)
+
+
 def test_late_members_all_run(lab):
     group = create_group(lab, 2)
     join_group(lab, group, 2, cpu=4)

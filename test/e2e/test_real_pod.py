@@ -1,10 +1,16 @@
 """A pod through Slurm onto a real kubelet: its exit codes, and its processes as the kernel sees them."""
 
+from handover import NativeJob, temporary
 from lab import holds_for, wait_for
 from test_suspend import freezer, resume, suspend
 from witness import asking, bindings, jobs_of, keep, let_go, running_pod, wait_state, warnings
 
-LAB = ["--nodes", "1", "--real-node"]
+URGENT = """SchedulerParameters=disable_job_shrink,bf_interval=2,sched_interval=2
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=urgent Nodes=real MaxTime=INFINITE PriorityTier=10 State=UP
+"""
+LAB = ["--nodes", "1", "--real-node", "--slurm-conf", temporary(URGENT, ".conf")]
 # Dies three seconds after SIGTERM.
 SLOW = ["sh", "-c", "trap 'sleep 3; exit 0' TERM; while :; do sleep 0.1; done"]
 
@@ -77,6 +83,39 @@ def test_pod_that_ignores_term_dies_at_the_end_of_its_grace(lab):
     wait_state(lab, job, "CANCELLED", deadline=60)
     assert not lab.processes(pod)
     lab.wait_gone(pod, 60)
+
+
+def slow_to_stop(lab):
+    """A pod whose preStop hook takes three seconds, before it even hears SIGTERM."""
+    pod = real(lab, ["sh", "-c", "while :; do sleep 0.1; done"], grace=20)
+    pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", "sleep 3"]}}}
+    return running_pod(lab, pod=pod)
+
+
+def test_native_job_waits_for_a_slow_pre_stop_hook(lab):
+    pod, job = slow_to_stop(lab)
+    native = NativeJob(lab, pod, partition="real")
+    lab.slurm.scancel(job)
+    native.verify(120)
+    wait_state(lab, job, "CANCELLED")
+    lab.wait_gone(pod)
+
+
+def test_native_job_waits_for_a_pod_past_its_time_limit(lab):
+    pod, job = slow_to_stop(lab)
+    native = NativeJob(lab, pod, partition="real")
+    lab.slurm.update(f"JobId={job}", "EndTime=now")
+    native.verify(120)  # the limit is enforced every half minute
+    wait_state(lab, job, "TIMEOUT")
+    lab.wait_gone(pod)
+
+
+def test_native_job_waits_for_the_pod_that_it_preempts(lab):
+    pod, job = slow_to_stop(lab)
+    native = NativeJob(lab, pod, partition="urgent")
+    native.verify(120)
+    wait_state(lab, job, "PREEMPTED")
+    lab.wait_gone(pod)
 
 
 def test_suspended_jobs_containers_stand_still(lab):

@@ -4,6 +4,7 @@ import contextlib
 import os
 
 from gangs import create_job, live_pods, running_gang, template, wait_all_gone, wait_gang_job, wait_running
+from handover import NativeJob
 from lab import holds_for, wait_for
 from witness import asking, audit, jobs_of, keep, let_go, running_pod, wait_state, wait_unschedulable, warnings, writes
 
@@ -121,6 +122,14 @@ def test_preempted_pod_goes_at_once_without_grace(lab):
     let_go(lab, pod)
     lab.wait_gone(pod)
     wait_state(lab, native, "RUNNING", deadline=60)
+
+
+def test_native_job_waits_for_the_pod_that_it_preempts(lab):
+    pod, job = running_pod(lab, die_after="2500ms")
+    native = NativeJob(lab, pod, partition="urgent")
+    native.verify()
+    wait_state(lab, job, "PREEMPTED")
+    lab.wait_gone(pod)
 
 
 def test_requeue_mode_cancels_a_pods_job(lab):
