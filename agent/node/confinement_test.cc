@@ -3,34 +3,18 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test/unit/scratch.h"
+#include "agent/node/cgroup_tree.h"
 #include "test/unit/suite.h"
 
 using namespace berth;
 using namespace berth::node;
-using berth::test::Scratch;
 
 namespace {
 
-constexpr const char *uid = "11111111-2222-3333-4444-555555555555";
 constexpr std::uint64_t limit = 64 << 20;
 
-// A tree of plain files that looks like the kernel's.
-struct Tree : Scratch {
-    void make(const std::string &directory, const std::string &file, const std::string &text) const {
-        std::filesystem::create_directories(path(directory));
-        write(directory + "/" + file, text);
-    }
-    std::string read(const std::string &name) const {
-        std::string word;
-        std::ifstream(path(name)) >> word;
-        return word;
-    }
-    PodCgroup pod() const { return PodCgroup(path(), "/", uid); }
-};
-
-struct V1 : Tree {
-    const std::string below = std::string("/kubepods/burstable/pod") + uid, memory = "memory" + below, cpus = "cpuset" + below;
+struct V1 : test::CgroupTree {
+    const std::string below = std::string("/kubepods/burstable/pod") + test::pod_uid, memory = "memory" + below, cpus = "cpuset" + below;
     V1() {
         make("freezer" + below, "freezer.state", "THAWED\n");
         make(memory, "memory.limit_in_bytes", "9223372036854771712\n");
@@ -39,7 +23,7 @@ struct V1 : Tree {
     }
 };
 
-struct V2 : Tree {
+struct V2 : test::CgroupTree {
     const std::string directory = "kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice";
     V2() {
         write("cgroup.controllers", "cpuset cpu memory\n");
@@ -98,7 +82,7 @@ START_TEST(lower_limit_stays) {
 END_TEST
 
 START_TEST(pod_without_a_cgroup_is_confined_later) {
-    const Tree tree;
+    const test::CgroupTree tree;
     const auto memory = limit_memory(tree.pod(), limit);
     ck_assert(memory && !*memory);
     const auto cpus = confine_cpus(tree.pod(), "0-1");
@@ -123,7 +107,7 @@ START_TEST(v2_pod_is_confined_to_cpus_and_its_containers_follow) {
 END_TEST
 
 START_TEST(cpus_of_a_job_are_its_extern_steps) {
-    const Tree tree;
+    const test::CgroupTree tree;
     ck_assert_text(job_cpus(tree.path(), "n1", 12, 1000), "");
     tree.make("system.slice/slurmstepd.scope/job_12", "cpuset.cpus", "0-7\n");
     ck_assert_text(job_cpus(tree.path(), "n1", 12, 1000), "0-7");

@@ -3,41 +3,23 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test/unit/scratch.h"
+#include "agent/node/cgroup_tree.h"
 #include "test/unit/suite.h"
 
 using namespace berth;
 using namespace berth::node;
-using berth::test::Scratch;
 
 namespace {
 
-constexpr const char *uid = "11111111-2222-3333-4444-555555555555";
-
-// A tree of plain files that looks like the kernel's.
-class Tree : public Scratch {
-  public:
-    void make(const std::string &directory, const std::string &file, const std::string &text) const {
-        std::filesystem::create_directories(path(directory));
-        write(directory + "/" + file, text);
-    }
-    std::string read(const std::string &name) const {
-        std::string word;
-        std::ifstream(path(name)) >> word;
-        return word;
-    }
-    PodCgroup pod() const { return PodCgroup(path(), "/", uid); }
-};
-
-struct V1 : Tree {
-    const std::string directory = std::string("freezer/kubepods/burstable/pod") + uid, state = directory + "/freezer.state";
+struct V1 : test::CgroupTree {
+    const std::string directory = std::string("freezer/kubepods/burstable/pod") + test::pod_uid, state = directory + "/freezer.state";
     V1() {
         make(directory, "freezer.state", "THAWED\n");
-        make(std::string("memory/kubepods/burstable/pod") + uid, "memory.limit_in_bytes", "1\n");
+        make(std::string("memory/kubepods/burstable/pod") + test::pod_uid, "memory.limit_in_bytes", "1\n");
     }
 };
 
-struct V2 : Tree {
+struct V2 : test::CgroupTree {
     const std::string directory = "kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice", state = directory + "/cgroup.freeze";
     V2() {
         write("cgroup.controllers", "cpu memory\n");
@@ -82,7 +64,7 @@ START_TEST(v2_pod_is_frozen_and_thawed_by_its_own_cgroup) {
 END_TEST
 
 START_TEST(pod_without_a_cgroup_is_not_frozen_and_that_is_told) {
-    const Tree tree;
+    const test::CgroupTree tree;
     const auto done = freeze(tree.pod());
     ck_assert(done && !*done);
     ck_assert(!frozen(tree.pod()));

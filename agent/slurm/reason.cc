@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "agent/translate/text.h"
+
 namespace berth::slurm {
 
 namespace {
@@ -45,24 +47,9 @@ constexpr Advice table[] = {
     {"Priority", "jobs of a higher priority go first: sprio -j {job}"},
 };
 
-// Each '*' stands for any run of characters.
-bool fits(std::string_view pattern, std::string_view text) {
-    const std::size_t star = pattern.find('*');
-    if (star == std::string_view::npos)
-        return pattern == text;
-    if (!text.starts_with(pattern.substr(0, star)))
-        return false;
-    const std::string_view rest = pattern.substr(star + 1);
-    text.remove_prefix(star);
-    for (std::size_t at = 0; at <= text.size(); ++at)
-        if (fits(rest, text.substr(at)))
-            return true;
-    return false;
-}
-
 const Advice *find(std::string_view reason) {
     reason = reason.substr(0, reason.find_first_of(" ,("));
-    const auto at = std::find_if(std::begin(table), std::end(table), [&](const Advice &a) { return fits(a.reason, reason); });
+    const auto at = std::find_if(std::begin(table), std::end(table), [&](const Advice &a) { return matches(a.reason, reason); });
     return at == std::end(table) ? nullptr : &*at;
 }
 

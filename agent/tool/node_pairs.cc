@@ -1,10 +1,7 @@
 #include "agent/tool/node_pairs.h"
 
-#include <fmt/format.h>
-
 #include <map>
 
-#include "agent/kube/decode.h"
 #include "agent/translate/node_names.h"
 
 namespace berth::tool {
@@ -42,21 +39,6 @@ std::vector<SiteNode> site_nodes(const std::vector<NodePair> &pairs) {
     return out;
 }
 
-Result<std::vector<kube::Node>> load_kube_nodes(KubeSession &api) {
-    std::vector<kube::Node> nodes;
-    kube::Decoder decoder;
-    std::string next;
-    do {
-        kube::Response answer = api.get("/api/v1/nodes?limit=500" + (next.empty() ? "" : "&continue=" + kube::url_escape(next)));
-        if (!answer.ok())
-            return Error{answer.error};
-        auto page = decoder.list<kube::Node>(kube::padded(answer.body));
-        if (!page)
-            return Error{fmt::format("the list of nodes could not be understood: {}", page.error())};
-        std::move(page->items.begin(), page->items.end(), std::back_inserter(nodes));
-        next = page->next;
-    } while (!next.empty());
-    return nodes;
-}
+Result<std::vector<kube::Node>> load_kube_nodes(KubeSession &api) { return list_all<kube::Node>(api, "/api/v1/nodes?", "nodes"); }
 
 }  // namespace berth::tool

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
-#include <iterator>
 
-#include "agent/kube/decode.h"
 #include "agent/kube/discovery.h"
 #include "agent/tool/overview.h"
 
@@ -15,22 +13,8 @@ namespace berth::tool {
 namespace {
 
 Result<std::vector<kube::Pod>> load_pods(KubeSession &api, const std::string &ns, const std::string &scheduler) {
-    std::vector<kube::Pod> pods;
-    kube::Decoder decoder;
-    std::string next;
-    do {
-        kube::Response answer = api.get(kube::resource_path("v1", "pods", ns) +
-                                        "?limit=500&fieldSelector=" + kube::url_escape("spec.schedulerName=" + scheduler) +
-                                        (next.empty() ? "" : "&continue=" + kube::url_escape(next)));
-        if (!answer.ok())
-            return Error{answer.error};
-        auto page = decoder.list<kube::Pod>(kube::padded(answer.body));
-        if (!page)
-            return Error{fmt::format("the list of pods could not be understood: {}", page.error())};
-        std::move(page->items.begin(), page->items.end(), std::back_inserter(pods));
-        next = page->next;
-    } while (!next.empty());
-    return pods;
+    return list_all<kube::Pod>(api, kube::resource_path("v1", "pods", ns) + "?fieldSelector=" + kube::url_escape("spec.schedulerName=" + scheduler),
+                               "pods");
 }
 
 }  // namespace

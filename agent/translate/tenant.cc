@@ -5,22 +5,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "agent/translate/text.h"
+
 namespace berth {
 namespace {
-
-// '*' stands for any run of characters, also an empty one.
-bool matches(std::string_view pattern, std::string_view text) {
-    const std::size_t star = pattern.find('*');
-    if (star == std::string_view::npos)
-        return pattern == text;
-    if (!text.starts_with(pattern.substr(0, star)))
-        return false;
-    const std::string_view rest = pattern.substr(star + 1);
-    for (std::size_t at = star; at <= text.size(); at++)
-        if (matches(rest, text.substr(at)))
-            return true;
-    return false;
-}
 
 bool contains(const std::vector<std::string> &words, const std::string &word) {
     return std::find(words.begin(), words.end(), word) != words.end();

@@ -24,6 +24,19 @@ bool is_digits(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+bool matches(std::string_view pattern, std::string_view text) {
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos)
+        return pattern == text;
+    if (!text.starts_with(pattern.substr(0, star)))
+        return false;
+    const std::string_view rest = pattern.substr(star + 1);
+    for (std::size_t at = star; at <= text.size(); at++)
+        if (matches(rest, text.substr(at)))
+            return true;
+    return false;
+}
+
 bool parse_number(std::string_view text, std::uint64_t &value) {
     if (text.empty() || text.size() > 18 || !is_digits(text))
         return false;

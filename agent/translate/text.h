@@ -15,6 +15,9 @@ bool is_safe_name(std::string_view name);
 bool is_printable(std::string_view text);  // ASCII
 bool is_digits(std::string_view text);     // also of an empty text
 
+// Whether the text is what the pattern says, in which each '*' stands for any run of characters, also an empty one.
+bool matches(std::string_view pattern, std::string_view text);
+
 // Decimal digits only, at most 18; false also for none.
 bool parse_number(std::string_view text, std::uint64_t &value);
 
