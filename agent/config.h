@@ -79,7 +79,7 @@ struct ControllerConfig {
 
 // services: pods of ReplicaSets and StatefulSets, which are meant to run on, in partitions with a time limit.
 struct ServicesConfig {
-    bool renew = true;                      // their limit is extended while partition and renew_up_to allow; else they are replaced
+    bool renew = false;                     // their limit is extended while partition and renew_up_to allow; else they are replaced
     std::uint32_t renew_up_to_minutes = 0;  // the longest limit that a job gets so; 0: the partition's ("unlimited")
 };
 

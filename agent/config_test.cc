@@ -186,7 +186,7 @@ priority_classes:
 features: [{label: example.com/model}, {label: zone}]
 controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8,
              condition_delay: 250ms, warn: 90s}
-services: {renew: false, renew_up_to: 2d}
+services: {renew: true, renew_up_to: 2d}
 nodes: {on_slurm_drain: mark, on_kubernetes_trouble: nothing, not_ready_patience: 2m, taint: true,
         map: [{slurm: n1, kubernetes: worker-1}, {slurm: n2, kubernetes: worker-2.example}]}
 node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, isolation: cores, reconcile: 10s}
@@ -206,7 +206,7 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
     expected.priority_classes = {{"urgent", "high", {}}, {"system-node-critical", "q.1", -5}, {"patient", "", 100}};
     expected.features = {{"example.com/model"}, {"zone"}};
     expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250), std::chrono::seconds(90)};
-    expected.services = {false, 2880};
+    expected.services = {true, 2880};
     expected.nodes.mirror = {OnSlurmDrain::mark, false};
     expected.nodes.not_ready_patience = std::chrono::seconds(120);
     expected.nodes.taint = true;

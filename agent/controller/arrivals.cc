@@ -237,6 +237,9 @@ void Controller::on_owner(const ObjectPtr &object, bool removed) {
 
 void Controller::on_node(kube::Node &&node, bool removed) {
     const std::string name = node.name;
+    // After a list one of the same name may be there already when its predecessor's end is told.
+    if (const kube::Node *known = nodes_.kube(name); removed && known != nullptr && known->uid != node.uid)
+        return;
     if (removed)
         return mirror_->node_removed(name, nodes_.remove_kube(name));
     nodes_.set_kube(std::move(node));

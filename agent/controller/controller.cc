@@ -67,7 +67,10 @@ Result<void> Controller::start() {
     nodes.path = "/api/v1/nodes";
     mirror_ = std::make_unique<NodeMirror>(loop_, *api_, *submitters_, nodes_, config_.nodes,
                                            config_.nodes.taint ? config_.defaults.managed_taint : "",
-                                           [this] { look_soon(std::chrono::milliseconds(0)); });
+                                           [this] {
+                                               want_nodes_ = true;
+                                               look_soon(std::chrono::milliseconds(0));
+                                           });
     nodes_watch_ = kube::watch_nodes(loop_, *http_, nodes,
                                      {[this](kube::Node &&node) { on_node(std::move(node), false); },
                                       [this](kube::Node &&node, bool) { on_node(std::move(node), true); },

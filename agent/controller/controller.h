@@ -47,6 +47,7 @@ class Controller : public Role {
   private:
     struct Look {  // one look at slurmctld
         std::chrono::steady_clock::time_point began;
+        bool nodes_asked = false;
         std::vector<slurm::Job> jobs;
         std::time_t boot_time = 0;  // slurmctld's, when it was asked for
         std::optional<slurm::NodeTable> nodes;  // when they have changed
@@ -104,12 +105,13 @@ class Controller : public Role {
     std::chrono::seconds warn_of(const Workload &workload) const;
     void tell_ending(const WorkloadPtr &workload, const std::string &reason, const std::string &message);
     void tell_extended(const WorkloadPtr &workload, const slurm::Job &job);
-    void write_ending(const WorkloadPtr &workload, Member &member, const kube::Condition &condition);
+    void write_ending(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message);
     void leave_early(const WorkloadPtr &workload, const slurm::Job &job);
 
     // services.cc: pods that are meant to run on
     void renew(const WorkloadPtr &workload, const slurm::Job &job);
     void replace_in_turn(const WorkloadPtr &workload);
+    const std::vector<WorkloadPtr> &services_of(const std::string &owner_uid);
     void evict(const WorkloadPtr &workload);
 
     // report.cc: what people are told
@@ -153,7 +155,15 @@ class Controller : public Role {
     std::map<std::uint32_t, std::chrono::steady_clock::time_point> orphans_;  // running jobs without a pod, since when
     bool pods_listed_ = false, owners_listed_ = false, jobs_listed_ = false;
     std::time_t boot_time_ = 0;
+    std::unordered_map<std::string, std::vector<WorkloadPtr>> services_;  // by owner's uid; empty: not gathered since the last look
+    struct Replacing {
+        std::size_t replicas;  // that are to run before the next turn
+        std::time_t until;     // but no longer than this
+    };
+    std::map<std::string, Replacing> replacing_;  // by owner's uid
     std::time_t nodes_as_of_ = 0;  // slurmctld's clock when it last told of its nodes
+    std::chrono::steady_clock::time_point nodes_asked_{};
+    bool want_nodes_ = true;       // the mirror waits for them
     std::optional<std::chrono::steady_clock::time_point> slurmctld_changed_;  // when it was seen to have restarted
     bool looking_ = false, look_again_ = false, ask_boot_time_ = true;
     std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::time_point::max();

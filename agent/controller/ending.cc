@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "agent/controller/controller.h"
 #include "agent/keys.h"
@@ -66,6 +68,11 @@ void Controller::watch_end(const WorkloadPtr &workload, const slurm::Job &job) {
         return look_at(workload, due);
     }
     look_at(workload, 0);
+    if (w.unrenewable && w.renew_again != 0 && now >= w.renew_again)
+        w.unrenewable = false;
+    // Slurm gives no more time to a job that it once wanted to preempt.
+    if (job.preempt_time != 0)
+        w.unrenewable = true;
     if (w.service() && config_.services.renew && !w.unrenewable)
         return renew(workload, job);
     tell_ending(workload, time_limit_reason,
@@ -76,24 +83,31 @@ void Controller::watch_end(const WorkloadPtr &workload, const slurm::Job &job) {
         replace_in_turn(workload);
 }
 
-void Controller::write_ending(const WorkloadPtr &workload, Member &member, const kube::Condition &condition) {
-    member.ending_message = condition.message;
-    api_->set_condition(member.ref(), condition, [workload, uid = member.pod.uid](const kube::Response &response) {
+// One write at a time for a pod. What could not be written is written by a later look.
+void Controller::write_ending(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message) {
+    const bool ends = !reason.empty();
+    const kube::Condition condition{keys::ending, ends ? "True" : "False", ends ? reason : time_limit_reason, message,
+                                    ends == member.ending_reason.empty()};
+    member.ending_open = true;
+    auto before = std::make_pair(std::exchange(member.ending_reason, reason), std::exchange(member.ending_message, message));
+    api_->set_condition(member.ref(), condition, [workload, uid = member.pod.uid, before = std::move(before)](const kube::Response &response) {
+        const auto still = workload->members.find(uid);
+        if (still == workload->members.end())
+            return;
+        still->second.ending_open = false;
         if (response.ok() || response.status == 404 || response.status == 409)
             return;
         log::warning("writing a condition: {}", response.error);
-        if (const auto still = workload->members.find(uid); still != workload->members.end())
-            still->second.ending_message.clear();  // the next look writes it
+        std::tie(still->second.ending_reason, still->second.ending_message) = before;
     });
 }
 
 void Controller::tell_ending(const WorkloadPtr &workload, const std::string &reason, const std::string &message) {
     for (auto &[uid, member] : workload->members) {
-        if (!stays(member) || (member.ending_reason == reason && member.ending_message == message))
+        if (!stays(member) || member.ending_open || (member.ending_reason == reason && member.ending_message == message))
             continue;
         const bool news = member.ending_reason != reason;
-        write_ending(workload, member, {keys::ending, "True", reason, message, member.ending_reason.empty()});
-        member.ending_reason = reason;
+        write_ending(workload, member, reason, message);
         if (!news)
             continue;
         log::info("pod {} is warned: {}", member.pod.full_name(), message);
@@ -103,13 +117,11 @@ void Controller::tell_ending(const WorkloadPtr &workload, const std::string &rea
 
 void Controller::tell_extended(const WorkloadPtr &workload, const slurm::Job &job) {
     for (auto &[uid, member] : workload->members) {
-        if (!stays(member) || member.ending_reason.empty())
+        if (!stays(member) || member.ending_open || member.ending_reason.empty())
             continue;
-        const std::string message = job.time_limit_minutes == 0
-                                        ? fmt::format("Slurm job {} has no time limit any more", job.id)
-                                        : fmt::format("Slurm job {} runs on until {}", job.id, slurm::utc_text(job.end_time));
-        write_ending(workload, member, {keys::ending, "False", time_limit_reason, message});
-        member.ending_reason.clear();
+        write_ending(workload, member, "",
+                     job.time_limit_minutes == 0 ? fmt::format("Slurm job {} has no time limit any more", job.id)
+                                                 : fmt::format("Slurm job {} runs on until {}", job.id, slurm::utc_text(job.end_time)));
     }
 }
 
@@ -120,10 +132,13 @@ void Controller::leave_early(const WorkloadPtr &workload, const slurm::Job &job)
     if (w.docked() == 0)
         return;  // nothing runs: the end says it all
     std::int64_t grace = 0;
+    bool leaving = true;  // all of them, by an earlier controller
     for (const auto &[uid, member] : w.members)
-        if (stays(member))
+        if (stays(member)) {
             grace = std::max(grace, member.pod.grace_seconds);
-    const std::time_t stop = stop_at(job.end_time, std::chrono::seconds(grace));
+            leaving = false;
+        }
+    const std::time_t stop = leaving ? 0 : stop_at(job.end_time, std::chrono::seconds(grace));
     for (auto &[uid, member] : w.members)
         if (stays(member) && !member.dismissal_told) {
             member.dismissal_told = true;

@@ -14,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds look_failed{1'000};
 constexpr milliseconds look_spacing{20};
+constexpr milliseconds node_spacing{5'000};
 constexpr int look_share = 3;  // between two looks, three times as long as one took: slurmctld has other things to do
 // A pod that is over leaves its job to the node's agent, which ends it once the processes are gone. So many reconciles it has for that.
 constexpr int orphan_patience = 2;
@@ -61,16 +62,24 @@ void Controller::look_now() {
     ask_boot_time_ = ask_boot_time_ || boot_time_ == 0;
     next_look_ = std::chrono::steady_clock::time_point::max();
     look_timer_.reset();
+    // The table of nodes is large, and changes whenever a job starts or ends.
+    const bool ask_nodes = ask_boot_time_ || want_nodes_ || loop_.now() - nodes_asked_ >= node_spacing;
+    if (ask_nodes) {
+        want_nodes_ = false;
+        nodes_asked_ = loop_.now();
+    }
     lookers_->submit(
-        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_, since = nodes_as_of_]() -> Result<Look> {
-            Look look{began, {}, 0, {}};
+        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_, ask_nodes, since = nodes_as_of_]() -> Result<Look> {
+            Look look{began, ask_nodes, {}, 0, {}};
             // The slow question is asked at the reconcile alone.
             if (ask)
                 look.boot_time = slurm::boot_time();
-            auto nodes = slurm::load_nodes(since);
-            if (!nodes)
-                return Error{nodes.error()};
-            look.nodes = std::move(*nodes);
+            if (ask_nodes) {
+                auto nodes = slurm::load_nodes(since);
+                if (!nodes)
+                    return Error{nodes.error()};
+                look.nodes = std::move(*nodes);
+            }
             auto jobs = slurm::load_all(cluster);
             if (!jobs)
                 return Error{jobs.error()};
@@ -90,13 +99,16 @@ void Controller::look_now() {
 void Controller::looked(Result<Look> answer) {
     if (!answer) {
         log::warning("{}; trying again", answer.error());
+        want_nodes_ = true;
         return look_soon(look_failed);
     }
     if (answer->nodes) {
         nodes_as_of_ = answer->nodes->as_of;
         nodes_.set_slurm(std::move(answer->nodes->nodes));
     }
-    mirror_->slurm_looked(answer->began, answer->nodes.has_value());
+    if (answer->nodes_asked)
+        mirror_->slurm_looked(answer->began, answer->nodes.has_value());
+    services_.clear();
     std::map<std::uint32_t, std::uint32_t> live;
     for (const slurm::Job &job : answer->jobs)
         if (lives(job))
@@ -230,8 +242,9 @@ void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
         !workload->only().pod.claims.empty())
         return;
     const auto now = loop_.now();
-    // Nothing is bound for a suspended job.
-    if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable() || workload->suspended)
+    // Nothing is bound for a job that is suspended or about to be ended.
+    if (workload->unbound_since == std::chrono::steady_clock::time_point{} || !http_->reachable() || workload->suspended ||
+        workload->seen->preempting())
         workload->unbound_since = now;
     const bool may_be_reused =
         slurmctld_changed_ && workload->seen->start_time >= boot_time_ && now - *slurmctld_changed_ < ids_are_reused_for;
@@ -247,7 +260,7 @@ void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
             workload->unbound_since = {};
             return;
         }
-        log::warning("job {} of {} runs, but nothing is bound: its node may not have heard of it; it is replaced", workload->job,
+        log::warning("job {} of {} runs, but nothing is bound: its node may not have heard of it, or does not take the pod; it is replaced", workload->job,
                      workload->title());
         post(workload, Event::job_unnoticed);
     });

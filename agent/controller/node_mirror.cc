@@ -37,16 +37,21 @@ void NodeMirror::node_changed(const std::string &kube_name) {
         side.not_ready_since.reset();
         side.patience.reset();
     } else if (!side.not_ready_since) {
-        side.not_ready_since = loop_.now();
-        side.patience = loop_.after(config_.not_ready_patience, [this, kube_name] {
-            const SourcePtr fired = std::move(kube_[kube_name].patience);
-            settle(nodes_.names().slurm_of(kube_name), kube_name);
-        });
+        be_patient(kube_name);
     }
     const std::string slurm_name = nodes_.names().slurm_of(kube_name);
     if (const auto known = slurm_.find(slurm_name); known != slurm_.end())
         known->second.deleted.clear();
     settle(slurm_name, kube_name);
+}
+
+void NodeMirror::be_patient(const std::string &kube_name) {
+    KubeSide &side = kube_[kube_name];
+    side.not_ready_since = loop_.now();
+    side.patience = loop_.after(config_.not_ready_patience, [this, kube_name] {
+        const SourcePtr fired = std::move(kube_[kube_name].patience);
+        settle(nodes_.names().slurm_of(kube_name), kube_name);
+    });
 }
 
 void NodeMirror::node_removed(const std::string &kube_name, const std::string &slurm_name) {
@@ -100,6 +105,10 @@ void NodeMirror::settle(const std::string &slurm_name, const std::string &kube_n
         return;
     const SlurmNode *slurm = nodes_.slurm(slurm_name);
     const kube::Node *node = nodes_.kube(kube_name);
+    // A node that Slurm has just woken or rebooted has its patience anew.
+    if (node != nullptr && slurm != nullptr && std::exchange(kube_[kube_name].asleep, slurm->asleep) && !slurm->asleep &&
+        kube_[kube_name].not_ready_since)
+        be_patient(kube_name);
     std::optional<KubeNode> kube;
     if (node != nullptr)
         kube = view(*node);

@@ -36,6 +36,7 @@ class NodeMirror {
   private:
     struct KubeSide {
         std::optional<std::chrono::steady_clock::time_point> not_ready_since;
+        bool asleep = false;  // in Slurm, when it was last seen
         std::string writing;  // the version that is being replaced; empty: none
         SourcePtr patience, retry;
     };
@@ -49,6 +50,7 @@ class NodeMirror {
     void settle_all();
     void settle(const std::string &slurm_name, const std::string &kube_name);
     KubeNode view(const kube::Node &node);
+    void be_patient(const std::string &kube_name);
     void write_kube(const kube::Node &node, const MirrorSteps &steps, const kube::NodeChange &change);
     void write_slurm(const std::string &slurm_name, const std::string &kube_name, const MirrorSteps &steps);
     void tell(const std::string &kube_name, const char *type, const char *reason, const char *action, const std::string &message);

@@ -26,7 +26,8 @@ struct Member {
     bool dismissal_told = false;
     std::optional<bool> suspension_told;  // what was last written as berth.dev/Suspended
     bool suspension_open = false;         // that write is under way
-    std::string ending_reason, ending_message;  // of its condition berth.dev/Ending as it was last told; empty: it goes on
+    std::string ending_reason, ending_message;  // of its condition berth.dev/Ending as it was last told; no reason: it goes on
+    bool ending_open = false;                   // that write is under way
 
     kube::PodRef ref() const { return {pod.ns, pod.name, pod.uid}; }
     bool bound() const { return !pod.node_name.empty(); }
@@ -65,7 +66,8 @@ struct Workload {
     std::time_t ending_at = 0;              // when that is
     std::uint32_t first_limit = 0;          // minutes: the time limit that its job had when it was first seen to run
     bool renewing = false, evicting = false;  // asked, and not answered yet
-    bool unrenewable = false;               // its time limit is as long as the site allows
+    bool unrenewable = false;               // its time limit is as long as the site allows, or slurmctld refused
+    std::time_t renew_again = 0;            // when to try after a refusal
 
     bool gang() const { return who.gang; }
     // A pod that its owner wants to run on.

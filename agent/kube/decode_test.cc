@@ -195,6 +195,10 @@ START_TEST(memory_is_limited_when_every_container_is_or_the_pod) {
     ck_assert(!pod(R"({"containers":[)" LIMITED "," OPEN "]}", "{}").memory_limited);
     ck_assert(!pod(R"({"containers":[)" LIMITED R"(],"initContainers":[)" OPEN "]}", "{}").memory_limited);
     ck_assert(pod(R"({"resources":{"limits":{"memory":"1Gi"}},"containers":[)" OPEN "]}", "{}").memory_limited);
+    ck_assert(pod(R"({"containers":[)" OPEN ",{}]}", "{}").memory_open);
+    ck_assert(!pod(R"({"containers":[)" OPEN "," LIMITED R"(],"initContainers":[{}]})", "{}").memory_open);
+    ck_assert(pod(R"({"containers":[)" OPEN R"(],"initContainers":[{"restartPolicy":"Always"}]})", "{}").memory_open);
+    ck_assert(!pod(R"({"resources":{"requests":{"memory":"1Gi"}},"containers":[{}]})", "{}").memory_open);
 #undef LIMITED
 #undef OPEN
 }

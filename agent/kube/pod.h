@@ -85,6 +85,7 @@ struct Pod {
     Resources need;
     std::shared_ptr<const Resources> requests;  // the same by requests alone; null: no limit is above its request
     bool memory_limited = false;  // each container has a memory limit, or the pod as a whole: the kubelet bounds the pod's cgroup
+    bool memory_open = false;     // some container says nothing of memory, and the pod as a whole does not either
     std::string problem;    // why the pod cannot be translated (a bad quantity); empty when it can
     KeyValues annotations;  // only those under slurmjob.slinky.slurm.net/, slinky.slurm.net/, scheduler.slinky.slurm.net/,
                             // berth.dev/ and scheduling.x-k8s.io/, leaderworkerset.sigs.k8s.io/size, and

@@ -142,6 +142,7 @@ void read_spec(Json spec, Pod &pod) {
     if (auto requests = pod_resources(spec, Counted::requests); requests && *requests != pod.need)
         pod.requests = std::make_shared<const Resources>(std::move(*requests));
     pod.memory_limited = memory_limited(spec);
+    pod.memory_open = memory_open(spec);
 }
 
 void read_status(Json status, Json spec, bool has_spec, Pod &pod) {

@@ -112,6 +112,11 @@ Resources to_resources(const Amounts &amounts) {
     return out;
 }
 
+bool has(Object holder, std::string_view pointer) {
+    simdjson::dom::element value;
+    return holder.at_pointer(pointer).get(value) == SUCCESS;
+}
+
 }  // namespace
 
 bool is_sidecar(Object init_container) {
@@ -168,11 +173,26 @@ Result<Resources> pod_resources(Object spec, Counted counted) {
     return to_resources(total);
 }
 
-bool memory_limited(Object spec) {
-    const auto limited = [](Object holder) {
-        simdjson::dom::element limit;
-        return holder.at_pointer("/resources/limits/memory").get(limit) == SUCCESS;
+bool memory_open(Object spec) {
+    const auto said = [](Object holder) {
+        return has(holder, "/resources/requests/memory") || has(holder, "/resources/limits/memory");
     };
+    if (said(spec))
+        return false;
+    for (const char *key : {"containers", "initContainers"}) {
+        Array list;
+        if (spec[key].get(list) != SUCCESS)
+            continue;
+        for (const auto element : list)
+            if (Object container; element.get(container) == SUCCESS && !said(container) &&
+                                  (std::string_view(key) == "containers" || is_sidecar(container)))
+                return true;
+    }
+    return false;
+}
+
+bool memory_limited(Object spec) {
+    const auto limited = [](Object holder) { return has(holder, "/resources/limits/memory"); };
     if (limited(spec))
         return true;
     for (const char *key : {"containers", "initContainers"}) {

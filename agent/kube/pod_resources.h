@@ -14,6 +14,8 @@ enum class Counted { larger, requests };
 Result<Resources> pod_resources(simdjson::dom::object spec, Counted counted);
 // Whether each container, or the pod as a whole, has a limit of memory.
 bool memory_limited(simdjson::dom::object spec);
+// Whether some container that runs as long as the pod has neither a request nor a limit of memory, and the pod as a whole has none.
+bool memory_open(simdjson::dom::object spec);
 
 // A map of quantities by itself, such as a PodGroup's minResources.
 Result<Resources> resource_list(simdjson::dom::object quantities);

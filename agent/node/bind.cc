@@ -96,8 +96,10 @@ void NodeAgent::wait_and_tell(const BerthPtr &berth, const std::string &reason, 
 }
 
 void NodeAgent::decide(const BerthPtr &berth) {
-    if (!berth->job_seen || !berth->pod_looked)
+    if (!berth->job_seen || !berth->pod_looked) {
+        follow_unseen(berth);
         return try_again(berth);
+    }
     const slurm::Job &job = *berth->job_seen;
     // The node too: an event that was carried here from another one, or a job that was shrunk, gives no room on this one.
     const bool ours = job.active() && belongs(job, *berth) && job.has_node(node_);
@@ -165,6 +167,10 @@ void NodeAgent::decide(const BerthPtr &berth) {
 
 // Slurm and the kubelet may believe in different sizes of the node, and pods that Slurm knows nothing of use some of it.
 bool NodeAgent::room_here(const BerthPtr &berth, const Ticket &ticket) {
+    if (!pods_->synced()) {
+        try_again(berth);
+        return false;
+    }
     // One that was not looked at asks for no more than its ticket.
     const kube::Resources asked = berth->pod_seen ? berth->pod_seen->requested()
                                                   : kube::Resources{std::int64_t{ticket.cpus} * 1000,

@@ -47,6 +47,9 @@ int write_text(const std::string &path, const std::string &text) {
     return written ? 0 : error;
 }
 
+// The kubelet has removed or moved the cgroup meanwhile.
+bool gone(int error) { return error == ENOENT || error == ENODEV; }
+
 Error cannot(const std::string &text, const std::string &path, int error) {
     return Error{fmt::format("writing {} to {}: {}", text, path, std::strerror(error))};
 }
@@ -57,9 +60,11 @@ Result<bool> limit_v2(const std::string &directory, std::uint64_t bytes) {
         return true;
     const std::uint64_t used = bytes_in(directory + "/memory.current");
     const bool over = used != std::numeric_limits<std::uint64_t>::max() && used > bytes;
+    if (over && bytes_in(high) == bytes)
+        return false;
     const std::string &file = over ? high : max;
     if (const int error = write_text(file, text); error != 0)
-        return cannot(text, file, error);
+        return gone(error) ? Result<bool>(false) : cannot(text, file, error);
     if (!over && bytes_in(high) == bytes)
         write_text(high, "max");  // where an earlier call had to be lenient
     return !over;
@@ -70,7 +75,7 @@ Result<bool> limit_v1(const std::string &directory, std::uint64_t bytes) {
     if (bytes_in(file) <= bytes)
         return true;
     const int error = write_text(file, text);
-    if (error != 0 && error != EBUSY)
+    if (error != 0 && error != EBUSY && !gone(error))
         return cannot(text, file, error);
     return error == 0;
 }
@@ -108,7 +113,7 @@ Result<bool> confine_cpus(const PodCgroup &pod, const std::string &cpus) {
         const bool v2 = there(directory + "/cgroup.controllers");
         for (const std::string &each : v2 ? std::vector<std::string>{directory} : from_below(directory))
             if (const std::string file = each + "/cpuset.cpus"; word_in(file) != cpus)
-                if (const int error = write_text(file, cpus); error != 0 && error != ENOENT && error != ENODEV)
+                if (const int error = write_text(file, cpus); error != 0 && !gone(error))
                     return cannot(cpus, file, error);
     }
     return any;

@@ -1,5 +1,6 @@
 // Confinement: bounds on a pod's cgroup that the kubelet does not set, so that a pod cannot take what Slurm gave to others on the node.
-// cgroup v1 and v2. Each call may be repeated; nothing in it waits. Any thread.
+// cgroup v1 and v2. Each call may be repeated. Any thread; limit_memory() may take long, for the kernel reclaims memory before it
+// answers.
 #pragma once
 
 #include <cstdint>

@@ -351,9 +351,9 @@ void NodeAgent::verified(const std::string &job_key, const Result<std::optional<
             lose(berth);
         else if (!job->active())
             end(berth, "its job has ended");
-        else if ((job->state == slurm::JobState::suspended) != berth->suspended || (berth->suspended && !berth->frozen))
+        else if ((job->state == slurm::JobState::suspended) != berth->suspended || berth->suspended != berth->frozen)
             ask_suspension(berth->job, berth->nonce);
-        confine(berth);
+        confine(berth, true);
     }
     if (const auto found = gangs_.find(job_key); found != gangs_.end() && !found->second->over) {
         const GangPtr gang = found->second;

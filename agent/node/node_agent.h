@@ -70,6 +70,7 @@ struct Berth {
     bool claims_bound = false;   // its volumes are there
 
     bool memory_bounded = false, cpus_bounded = false;  // docked: its cgroup is bounded as far as it should be (share.cc)
+    bool bounding = false;       // its memory is being bounded
     bool cpus_missed = false;    // that there is nothing to bound it by is told
     bool suspended = false;      // docked: slurmctld said so, and the pod is or will be frozen
     bool frozen = false;         // its cgroup was there to be frozen
@@ -161,12 +162,15 @@ class NodeAgent : public Role {
     bool job_fresh(const Gang &gang) const;
 
     // share.cc: what the kubelet does not bound
-    void confine(const BerthPtr &berth);
+    void confine(const BerthPtr &berth, bool again = false);
+    void bound_memory(const BerthPtr &berth);
+    void bound_cpus(const BerthPtr &berth);
 
     // suspension.cc: pods of suspended jobs are frozen
     void heed_condition(const BerthPtr &berth);
     void ask_suspension(std::uint32_t job, const std::string &nonce);
     void follow_job(const BerthPtr &berth, const slurm::Job &job);
+    void follow_unseen(const BerthPtr &berth);
     void freeze(const BerthPtr &berth);
     void thaw(const BerthPtr &berth);
 

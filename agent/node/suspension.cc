@@ -55,6 +55,16 @@ void NodeAgent::follow_job(const BerthPtr &berth, const slurm::Job &job) {
     freeze(berth);
 }
 
+// A pod that an agent before this one bound, while the API cannot be asked: its job may be suspended or resumed all the same.
+void NodeAgent::follow_unseen(const BerthPtr &berth) {
+    if (!berth->held || !berth->job_seen || !berth->job_seen->active() || !belongs(*berth->job_seen, *berth))
+        return;
+    if (berth->job_seen->state == slurm::JobState::suspended)
+        freeze(berth);
+    else if (frozen(cgroup_of(*berth)))
+        thaw(berth);
+}
+
 void NodeAgent::freeze(const BerthPtr &berth) {
     const auto done = node::freeze(cgroup_of(*berth));
     if (!done)

@@ -68,6 +68,8 @@ Job to_job(const slurm_job_info_t &info, Ticket ticket) {
     job.het_leader = info.het_job_id != NO_VAL ? info.het_job_id : 0;
     job.end_time = info.end_time;
     job.preempt_time = info.preempt_time;
+    job.suspend_time = info.suspend_time;
+    job.ran_before = info.pre_sus_time;
     job.time_limit_minutes = info.time_limit < NO_VAL ? info.time_limit : 0;
     job.partition = info.partition != nullptr ? info.partition : "";
     job.start_time = info.start_time;
@@ -107,7 +109,8 @@ std::string Job::end_sentence() const {
 bool Job::preempting() const {
     constexpr std::time_t year = 365 * 24 * 3600;  // what Slurm takes a job without a limit to last
     const std::time_t lasts = time_limit_minutes != 0 ? std::time_t{time_limit_minutes} * 60 : year;
-    return active() && preempt_time != 0 && end_time < start_time + lasts;
+    const std::time_t limit = suspend_time != 0 ? suspend_time + lasts - ran_before : start_time + lasts;
+    return active() && preempt_time != 0 && end_time < limit;
 }
 
 bool Job::has_node(const std::string &node) const {
@@ -294,11 +297,12 @@ Result<std::uint32_t> longest_time(const std::string &partition) {
     return Error{fmt::format("slurmctld has no partition {}", partition)};
 }
 
-Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::uint32_t minutes) {
+Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::uint32_t seen, std::uint32_t minutes) {
     const auto found = load(job);
     if (!found)
         return Error{found.error()};
-    if (!*found || (*found)->ticket.uid != pod_uid || !(*found)->active())
+    if (!*found || (*found)->ticket.uid != pod_uid || !(*found)->active() || (*found)->preempting() ||
+        (*found)->time_limit_minutes != seen)
         return {};
     job_desc_msg_t change;
     slurm_init_job_desc_msg(&change);

@@ -40,6 +40,8 @@ struct Job {
     std::time_t end_time = 0;               // when it ended, or will by its time limit or a preemption; 0: not known
     std::time_t preempt_time = 0;           // when Slurm decided to preempt it
     std::uint32_t time_limit_minutes = 0;   // 0: none
+    std::time_t suspend_time = 0;           // when it was last suspended or resumed; 0: never
+    std::time_t ran_before = 0;             // seconds that it had run by the time it was last suspended
     std::string partition;
     std::string nodes;       // a hostlist, empty while pending
     std::uint32_t node_count = 0;
@@ -107,6 +109,7 @@ Result<void> withdraw(std::uint32_t job, const std::string &key);
 // Minutes that a job may have in the partition; 0: no limit.
 Result<std::uint32_t> longest_time(const std::string &partition);
 // Needs SlurmUser or an operator. Looks first, like cancel().
-Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::uint32_t minutes);
+// Changes nothing when the limit is no longer what was `seen`, or the job is being preempted.
+Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::uint32_t seen, std::uint32_t minutes);
 
 }  // namespace berth::slurm

@@ -89,7 +89,11 @@ Result<bool> resume_node(const std::string &name) {
         return Error{now.error()};
     if (!now->drain || !is_mirror_reason(now->reason))
         return false;
-    return update(name, now->down ? NODE_STATE_UNDRAIN : NODE_RESUME, "");
+    // A node that went down meanwhile kept our reason, and comes back by itself only with Slurm's own (ReturnToService=1).
+    if (now->down)
+        return update(name, NODE_STATE_UNDRAIN, "Not responding");
+    // A resume would undo these, too.
+    return update(name, now->fail || now->asleep ? NODE_STATE_UNDRAIN : NODE_RESUME, "");
 }
 
 }  // namespace berth::slurm

@@ -76,9 +76,11 @@ Result<std::uint64_t> memory_of(const kube::Pod &pod, std::int64_t extra, const 
             return too_small("mem-per-node", *sizes.memory_mib, own_mib, own, " bytes of memory", "Mi");
         return *sizes.memory_mib;
     }
-    if (pod.need.memory_bytes > 0)
-        return static_cast<std::uint64_t>(own_mib);
-    return sum_of(std::max<std::int64_t>(1, config.defaults.memory_mib), mib_rounded_up(extra));
+    // A container that says nothing needs some as well, and the pod is bounded by what it gets here.
+    const std::uint64_t unsaid = sum_of(std::max<std::int64_t>(1, config.defaults.memory_mib), mib_rounded_up(extra));
+    if (pod.need.memory_bytes == 0)
+        return unsaid;
+    return pod.memory_open ? std::max<std::uint64_t>(own_mib, unsaid) : static_cast<std::uint64_t>(own_mib);
 }
 
 // The annotation speaks for each kind that it mentions ("gpu" also for a need of "gpu:a100"), the pod for the others.

@@ -249,7 +249,7 @@ def reservation(lab, name, *words):
 
 
 def test_pod_waits_for_its_reservation_to_begin(lab):
-    with reservation(lab, "weekly", "StartTime=now+15", "Duration=60", "Nodes=n2", "Users=lab_alice"):
+    with reservation(lab, "weekly", "StartTime=now+30", "Duration=60", "Nodes=n2", "Users=lab_alice"):
         pod = lab.create(annotations=asking(reservation="weekly", timelimit="10m"))
         wait_unschedulable(lab, pod, "Reservation", "scontrol show reservation", deadline=40)
         assert lab.wait_bound(pod, 90)["spec"]["nodeName"] == "n2"
@@ -285,7 +285,7 @@ def test_reconfigure_changes_nothing(lab):
     runs, job = running_pod(lab)
     waits = lab.create(cpu=8)
     other = lab.create(cpu=8)
-    wait_for(lambda: any(j["state"] == "PENDING" for j in lab.slurm.jobs()), what="one of them waits")
+    wait_for(lambda: sorted(j["state"] for j in lab.slurm.jobs()) == ["PENDING", "RUNNING", "RUNNING"], what="one of them waits")
     before = sorted((j["id"], j["state"]) for j in lab.slurm.jobs())
     lab.slurm.run("scontrol", "reconfigure")
     stays(lab, runs, job)

@@ -50,8 +50,14 @@ def test_pod_runs_on_its_jobs_cores_and_a_native_job_on_the_others(lab):
     native = lab.slurm.sbatch("-c1", "--mem=64")
     wait_state(lab, native, "RUNNING")
     assert cores_of_job(native, "step_batch") == {"0": "1", "1": "0"}[cores]
-    lab.daemon("restart", "berthd:n1")
-    wait_for(lambda: cores_of_pod(lab, pod) == {cores}, what="the pod stays confined")
+    lab.daemon("stop", "berthd:n1")
+    for pattern in ("cpuset.cpus", "*/cpuset.cpus"):  # from above: what is below cannot have more
+        for path in (path for directory in lab.cgroups(pod) for path in glob.glob(f"{directory}/{pattern}")):
+            with open(path, "w", encoding="ascii") as file:
+                file.write("0-1")
+    assert cores_of_pod(lab, pod) == {"0-1"}
+    lab.daemon("start", "berthd:n1")
+    wait_for(lambda: cores_of_pod(lab, pod) == {cores}, what="the pod is confined again")
 
 
 def test_pods_of_a_gang_share_the_gangs_cores(lab):

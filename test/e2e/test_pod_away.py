@@ -39,7 +39,7 @@ def test_job_that_is_scaled_gains_and_loses_placeholders(lab):
 def test_evicted_pods_job_ends_with_it(lab):
     pod, job = running_pod(lab, die_after="1s")
     evict(lab, pod)
-    holds_for(lambda: not lab.processes(pod) or lab.slurm.job_state(job) == "RUNNING", 0.5, "the job holds the room while the pod lives")
+    holds_for(lambda: lab.slurm.job_state(job) == "RUNNING" or not lab.processes(pod), 0.5, "the job holds the room while the pod lives")
     lab.wait_gone(pod)
     assert ended(lab, pod)["JobState"] == "CANCELLED"
     assert not warnings(lab, pod), "Slurm did nothing to it"

@@ -152,6 +152,6 @@ test_suspended_pod_that_is_deleted_ends.timeout = 240
 
 
 def test_pod_without_a_limit_cannot_take_more_memory_than_slurm_allotted(lab):
-    grow = "sleep 4; x=0123456789abcdef; for i in $(seq 22); do x=$x$x; done; sleep 1000"  # to 64 MiB
+    grow = "sleep 15; x=0123456789abcdef; for i in $(seq 22); do x=$x$x; done; sleep 1000"  # to 64 MiB
     pod = lab.wait_phase(lab.create(real(lab, ["sh", "-c", grow])), "Failed", 90)
     assert lab.ended(pod)["exitCode"] == 137, lab.ended(pod)

@@ -4,6 +4,7 @@ kernel: a pod with `beat` leaves a trace of its work."""
 import os
 
 from gangs import create_group, create_job, join_group, on_nodes, running_gang, wait_all_gone, wait_running
+from handover import wait_prolog
 from lab import holds_for, wait_for
 from test_pod_end import ended, quiet
 from witness import running_pod, wait_job, wait_state, warnings
@@ -110,7 +111,7 @@ def test_native_job_gets_the_cores_of_a_frozen_pod(lab):
 
 
 def test_pod_ends_as_always_after_it_was_resumed(lab):
-    pod, job = suspended_pod(lab, run_for="5s", exit_code=3)
+    pod, job = suspended_pod(lab, run_for="15s", exit_code=3)
     resume(lab, job)
     lab.wait_phase(pod, "Failed")
     assert ended(lab, pod)["ExitCode"] == "3:0"
@@ -242,6 +243,7 @@ def test_nothing_is_bound_for_a_suspended_job(lab):
 def test_pod_whose_processes_start_late_is_frozen_then(lab):
     pod = lab.create(beat=True, start_delay="3s")
     lab.wait_bound(pod)
+    wait_prolog(lab, lab.job_id(pod))
     suspend(lab, lab.job_id(pod))
     wait_told(lab, pod, "True", "SlurmSuspended")
     wait_frozen(lab, pod)

@@ -150,7 +150,7 @@ def test_preempted_pod_is_warned_and_gone_when_the_grace_is_over(lab):
     native = preempt(lab, pod["spec"]["nodeName"])
     message = wait_ending(lab, pod, "True", "SlurmPreempted")
     assert f"Slurm job {job} is preempted" in message and "UTC" in message
-    assert lab.condition(pod, "DisruptionTarget")["reason"] == "SlurmPreempted"
+    wait_for(lambda: lab.condition(pod, "DisruptionTarget").get("reason") == "SlurmPreempted", what="DisruptionTarget names Slurm")
     assert lab.processes(pod), "it has the grace to save its work"
     wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 60, "it is stopped before the end", 0.1)
     assert lab.slurm.job_state(job) == "RUNNING", "inside Slurm's grace"
@@ -203,8 +203,8 @@ def qos_preemption(lab):
             file.write(words)
         lab.daemon("restart", "slurmctld")
         wait_for(lambda: set(lab.slurm.nodes().values()) == {"idle"}, 60, "slurmctld is back", 0.1)
-    restart_with(text.replace("preempt/partition_prio", "preempt/qos"))
     try:
+        restart_with(text.replace("preempt/partition_prio", "preempt/qos"))
         yield
     finally:
         for user in ("lab_alice", "lab_bob"):
@@ -269,7 +269,7 @@ def test_service_at_its_limit_is_replaced_one_by_one(lab):
     for uid in first:
         evictions = [w for w in audit(lab) if w["resource"] == "pods/eviction" and w["name"] == first[uid]["metadata"]["name"]]
         assert [w["code"] for w in evictions] == [201], evictions
-        assert jobs_of(lab, first[uid])[0]["JobState"] == "CANCELLED", "not cut off by the limit"
+        wait_state(lab, jobs_of(lab, first[uid])[0]["JobId"], "CANCELLED")  # not cut off by the limit
 
 
 def test_disruption_budget_is_honoured(lab):

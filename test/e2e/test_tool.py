@@ -285,13 +285,20 @@ def test_doctor_finds_nothing_wrong_with_the_lab(lab):
     assert status == 0 and "0 problems" in text.splitlines()[-1]
 
 
+@contextlib.contextmanager
+def reconfigured_after(lab):
+    try:
+        yield
+    finally:
+        lab.slurm.run("scontrol", "reconfigure")
+
+
 def test_doctor_names_faults_of_slurm_conf(lab):
-    with changed(f"{lab.dir}/etc/slurm.conf", ("SchedulerParameters=disable_job_shrink", "SchedulerParameters=bf_interval=30"),
+    with reconfigured_after(lab), changed(f"{lab.dir}/etc/slurm.conf", ("SchedulerParameters=disable_job_shrink", "SchedulerParameters=bf_interval=30"),
                  ("MinJobAge=300", "MinJobAge=9"), ("InactiveLimit=0", "InactiveLimit=60"),
                  ("PrologEpilogTimeout=300", "PrologEpilogTimeout=110")):
         lab.slurm.run("scontrol", "reconfigure")
         status, found = doctor(lab)
-    lab.slurm.run("scontrol", "reconfigure")
     assert status == 1
     for check in ("disable_job_shrink", "min_job_age", "prolog_epilog_timeout"):
         assert found[check]["grade"] == "problem" and found[check]["advice"], found[check]
@@ -384,3 +391,4 @@ def test_status_shows_drained_and_cordoned(lab):
     finally:
         lab.kube.patch("/api/v1/nodes/n2", {"spec": {"unschedulable": None}})
         lab.slurm.resume("n3")
+    wait_for(lambda: set(lab.slurm.nodes().values()) == {"idle"}, what="both sides use all nodes again")

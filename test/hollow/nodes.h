@@ -28,9 +28,10 @@ class Nodes {
 
   private:
     void create(const std::string &name);
-    void renew(const std::string &name);
+    void renew(const std::string &name, const std::string &status);
     void renew_all();
     std::string status() const;
+    std::string conditions() const;
 
     Loop &loop_;
     kube::Http &http_;
