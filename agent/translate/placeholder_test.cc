@@ -335,6 +335,17 @@ START_TEST(a_pod_that_could_not_be_decoded_says_why) {
 }
 END_TEST
 
+START_TEST(a_container_that_says_nothing_of_memory_gets_the_default_at_least) {
+    const Config config = make_config();  // whose default is below the second size
+    for (const std::int64_t mib : {std::int64_t{1}, config.defaults.memory_mib + 100}) {
+        kube::Pod pod = make_pod({.memory_bytes = mib << 20});
+        ck_assert_uint_eq(translate(pod, config)->memory_mib, static_cast<std::uint64_t>(mib));
+        pod.memory_open = true;
+        ck_assert_uint_eq(translate(pod, config)->memory_mib, static_cast<std::uint64_t>(std::max(mib, config.defaults.memory_mib)));
+    }
+}
+END_TEST
+
 START_TEST(site_defaults_serve_pods_that_say_nothing) {
     Config config = make_config();
     config.defaults.memory_mib = 2000;
@@ -561,7 +572,7 @@ END_TEST
 
 int main() {
     return berth::test::run_suite(
-        "placeholder", {a_silent_pod_gets_the_defaults, sizes_round_up_and_never_fall_below_the_pod,
+        "placeholder", {a_silent_pod_gets_the_defaults, a_container_that_says_nothing_of_memory_gets_the_default_at_least, sizes_round_up_and_never_fall_below_the_pod,
                         generic_resources_come_from_the_pod_and_its_annotation,
                         an_annotation_chooses_inside_the_tenant_entry_never_outside,
                         identity_is_the_sites_and_never_root, time_limits_follow_the_smaller_of_deadline_and_annotation,
