@@ -77,8 +77,9 @@ std::optional<std::uint32_t> Workload::exit_status() const {
     for (const auto &[slot, status] : ends)
         if (status != 0)
             return status;
-    // Pods that were deleted with their owner did not succeed, though others may have before.
-    return who.deleted ? std::nullopt : std::optional<std::uint32_t>(0);
+    // Pods that were deleted with their owner did not succeed, though others may have before. Those of a PodGroup may outlive it.
+    const bool all_by_themselves = placed != 0 && ends.size() >= placed;
+    return who.deleted && !all_by_themselves ? std::nullopt : std::optional<std::uint32_t>(0);
 }
 
 const slurm::Job &Placing::soonest() const {

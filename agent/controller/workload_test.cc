@@ -117,6 +117,18 @@ START_TEST(parts_of_a_heterogeneous_job_live_and_die_together) {
 }
 END_TEST
 
+START_TEST(pods_that_outlive_their_group_end_with_their_own_codes) {
+    Workload gang = make_gang({make_pod("a"), make_pod("b")});
+    gang.nonce = "one";
+    gang.placed = 2;
+    gang.who.finished = gang.who.deleted = true;
+    gang.note_end(ended(bound(make_pod("a"), "one", "0.0"), 0));
+    ck_assert_msg(!gang.exit_status(), "the other one went with it");
+    gang.note_end(ended(bound(make_pod("b"), "one", "0.1"), 0));
+    ck_assert_uint_eq(*gang.exit_status(), 0);
+}
+END_TEST
+
 START_TEST(a_gang_ends_with_the_last_word_of_each_slot) {
     Workload gang = make_gang({make_pod("a"), make_pod("b")});
     gang.nonce = "one";
@@ -170,6 +182,6 @@ int main() {
                                                an_end_before_the_pods_came_is_no_verdict_on_them, a_placeholder_taken_back_does_not_count,
                                                a_job_in_the_grace_of_a_preemption_is_its_own_pods_alone,
                                         parts_of_a_heterogeneous_job_live_and_die_together,
-                                               a_gang_ends_with_the_last_word_of_each_slot, a_gang_whose_owner_was_deleted_did_not_succeed,
+                                               pods_that_outlive_their_group_end_with_their_own_codes, a_gang_ends_with_the_last_word_of_each_slot, a_gang_whose_owner_was_deleted_did_not_succeed,
                                                members_that_go_are_not_counted_on});
 }

@@ -94,18 +94,17 @@ def test_pod_waits_for_its_group_to_be_made(lab):
     running_gang(lab, group, 2)
 
 
-def test_group_deleted_while_it_waits_gives_its_place_back(lab):
+def test_group_deleted_while_it_waits_leaves_its_pods_their_place(lab):
     native = fill(lab)
     group = create_group(lab, 2)
     pods = join_group(lab, group, 2, run_for="500ms")
     job = int(wait_gang_job(lab, group, "PENDING")["JobId"])
     lab.delete_owner(group)
-    wait_state(lab, job, "CANCELLED")
-    wait_for(lambda: group["metadata"]["name"] in lab.condition(pods[0], "PodScheduled").get("message", ""), what="its pods wait for it")
-    again = create_group(lab, 2, name=group["metadata"]["name"])
+    wait_for(lambda: not lab.get_owner(group), what="the group is gone")
     lab.slurm.scancel(native)
-    wait_gang_job(lab, again, "COMPLETED")
+    wait_state(lab, job, "COMPLETED")
     assert {lab.phase(pod) for pod in pods} == {"Succeeded"}
+    wait_free(lab)
 
 
 def test_group_deleted_while_it_runs_leaves_its_pods_in_their_job(lab):
@@ -113,11 +112,22 @@ def test_group_deleted_while_it_runs_leaves_its_pods_in_their_job(lab):
     join_group(lab, group, 2, run_for="4s")
     pods, job = running_gang(lab, group, 2)
     lab.delete_owner(group)
-    holds_for(lambda: lab.slurm.job_state(job["JobId"]) == "RUNNING", 2, "its pods run on")
-    for pod in pods:
-        lab.wait_phase(pod, "Succeeded")
+    holds_for(lambda: lab.slurm.job_state(job["JobId"]) == "RUNNING", 1, "its pods run on")
     wait_state(lab, job["JobId"], "COMPLETED")
+    assert {lab.phase(pod) for pod in pods} == {"Succeeded"}
     wait_free(lab)
+
+
+def test_group_deleted_with_its_pods_gives_its_place_back(lab):
+    fill(lab)
+    group = create_group(lab, 2)
+    pods = join_group(lab, group, 2)
+    job = int(wait_gang_job(lab, group, "PENDING")["JobId"])
+    lab.delete_owner(group)
+    for pod in pods:
+        lab.delete(pod)
+    wait_state(lab, job, "CANCELLED")
+    wait_all_gone(lab, pods)
 
 
 def test_late_members_all_run(lab):
