@@ -149,6 +149,7 @@ class Controller : public Role {
     std::unordered_map<std::string, std::unordered_set<WorkloadPtr>> interested_;  // by an owner's uid, or the name of one that is missing
     std::unordered_map<std::string, std::string> owner_words_;      // by uid: what of an owner matters to its pods, to compare
     std::unordered_map<std::string, std::string> ended_;       // pods that are over but still in the API -> their PodGroup's uid, if any
+    std::map<std::uint32_t, SourcePtr> completing_;            // jobs whose completion is tried again; the workload may be forgotten by then
     std::set<std::uint32_t> ending_;                           // jobs whose end is under way
     std::set<std::string> unclaimed_;                          // keys of live jobs without a workload, by the last look
     std::multimap<std::string, std::uint32_t> job_names_;      // "ns/kind/name" -> jobs, by the last look

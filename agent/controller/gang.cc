@@ -218,7 +218,10 @@ void Controller::complete(const WorkloadPtr &workload) {
                             }
                             log::warning("{}; trying again", done.error());
                             workload->backoff = std::clamp(workload->backoff * 2, first_backoff, most_backoff);
-                            workload->timer = loop_.after(workload->backoff, [this, workload] { complete(workload); });
+                            completing_[job] = loop_.after(workload->backoff, [this, workload, job] {
+                                const auto fired = completing_.extract(job);
+                                complete(workload);
+                            });
                         });
 }
 
