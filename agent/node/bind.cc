@@ -30,6 +30,12 @@ std::string NodeAgent::shortage(const slurm::Job &job, const Ticket &ticket) {
     return {};
 }
 
+// The watch may have told of what came after an answer that arrives later. None of these is ever undone.
+static bool is_older(const kube::Pod &answer, const kube::Pod &seen) {
+    return (seen.terminal() && !answer.terminal()) || (seen.deleting && !answer.deleting) ||
+           (!seen.node_name.empty() && answer.node_name.empty());
+}
+
 // Asks slurmctld for the job and the API for the pod, both at once; decide() goes on when both have answered.
 void NodeAgent::look(const BerthPtr &berth) {
     berth->timer.reset();
@@ -68,9 +74,10 @@ void NodeAgent::look(const BerthPtr &berth) {
     }
     api_->get_pod(berth->pod, [berth, arrived](kube::Response response, std::optional<kube::Pod> pod) {
         berth->pod_looked = pod.has_value() || response.status == 404;
-        if (pod && pod->uid == berth->pod.uid)
-            berth->pod_seen = std::move(pod);
-        else if (berth->pod_looked)
+        if (pod && pod->uid == berth->pod.uid) {
+            if (!berth->pod_seen || !is_older(*pod, *berth->pod_seen))
+                berth->pod_seen = std::move(pod);
+        } else if (berth->pod_looked)
             berth->pod_absent = true;
         arrived();
     });
