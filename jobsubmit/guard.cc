@@ -117,7 +117,7 @@ void ring(const Rules &rules, int notify_fd) {
 
 }  // namespace
 
-Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t submit_uid) {
+Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t submit_uid, Terms *terms) {
     if (!claims_to_be_placeholder(job))
         return {};
     const auto rules = watch.current();
@@ -127,14 +127,16 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
     const auto ticket = parse_ticket(job.admin_comment != nullptr ? job.admin_comment : "", why);
     if (!ticket)
         return refuse(ESLURM_NOT_SUPPORTED, why);
+    // Before all else, so that a new leader can tell its term by a ticket that nothing comes of: see slurm::announce_term().
+    if (const std::uint64_t newer = terms != nullptr ? terms->newer_than(ticket->cluster, ticket->term) : 0; newer != 0)
+        return refuse(ESLURM_ACCESS_DENIED, "this controller led in term " + std::to_string(ticket->term) + "; since term " +
+                                                std::to_string(newer) + " another leads the cluster " + ticket->cluster);
     if (!may_be_tenant(*rules, ticket->user, ticket->group, why))
         return refuse(ESLURM_USER_ID_MISSING, why);
     if (job.script != nullptr || job.array_inx != nullptr || job.spank_job_env == nullptr ||
         job.spank_job_env_size != 1 || !is_ticket_variable(job.spank_job_env[0]))
         return refuse(ESLURM_NOT_SUPPORTED, "a placeholder has no script, is no array and carries its ticket once");
     const std::string sealed = seal(rules->key, job.admin_comment);
-    if (sealed.empty())
-        return refuse(ESLURM_NOT_SUPPORTED, "libcrypto of slurmctld's host makes no HMAC-SHA256");
     job.user_id = ticket->user;
     job.group_id = ticket->group;
     // slurmctld tells a client on this port that the job starts, and kills the job when none is there. A placeholder's client never waits;

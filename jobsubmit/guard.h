@@ -6,6 +6,7 @@
 #include <string>
 
 #include "jobsubmit/rules_watch.h"
+#include "jobsubmit/terms.h"
 #include "proto/slurm_api.h"
 
 namespace berth {
@@ -15,9 +16,9 @@ struct Verdict {
     std::string message;  // for the submitter
 };
 
-// A placeholder from the bridge is checked, given to its tenant and sealed; from anyone else it is refused. Other jobs
-// pass.
-Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t submit_uid);
+// A placeholder from the bridge is checked, given to its tenant and sealed; from anyone else it is refused, and so is one of a
+// controller that led before the newest that was heard of. Other jobs pass.
+Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t submit_uid, Terms *terms = nullptr);
 // Nobody but the bridge writes tickets, or over one; a tenant does not change the identity or size of an own
 // placeholder. A change to a placeholder rings the controller.
 Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, int notify_fd);

@@ -212,6 +212,39 @@ START_TEST(nobody_is_the_bridge_without_rules) {
 }
 END_TEST
 
+START_TEST(a_leader_before_the_newest_submits_nothing) {
+    const Site site;
+    Terms terms;
+    const auto submit = [&](const char *cluster, std::uint64_t term, std::uint32_t user = alice) {
+        Ticket ticket = ticket_for(user);
+        ticket.cluster = cluster;
+        ticket.term = term;
+        Job job;
+        job.ticket(to_json(ticket)).variable("SPANK_BERTH=unsealed");
+        return guard_submit(*site.watch, job, bridge, &terms);
+    };
+    ck_assert(passes(submit("main", 7)));
+    ck_assert(passes(submit("main", 7)));
+    ck_assert(passes(submit("main", 9)));
+    const Verdict late = submit("main", 7);
+    ck_assert_int_eq(late.code, ESLURM_ACCESS_DENIED);
+    ck_assert_text(late.message, "berth: this controller led in term 7; since term 9 another leads the cluster main");
+    ck_assert(passes(submit("other", 1)));  // each cluster has its own
+    ck_assert(passes(submit("main", 0)));   // a controller before there were terms
+    // How a new leader tells of itself: refused for its tenant, and heard all the same.
+    ck_assert(!passes(submit("main", 12, 0)));
+    ck_assert(!passes(submit("main", 9)));
+    ck_assert(passes(submit("main", 12)));
+    // A stranger's ticket is not heard.
+    Job forged;
+    Ticket ticket = ticket_for(alice);
+    ticket.cluster = "main";
+    ticket.term = 99;
+    ck_assert(!passes(guard_submit(*site.watch, forged.ticket(to_json(ticket)).variable("SPANK_BERTH=unsealed"), alice, &terms)));
+    ck_assert(passes(submit("main", 12)));
+}
+END_TEST
+
 START_TEST(tenants_outside_the_rules_are_refused) {
     const Site open, closed("AllowUsers=1001\n"), high("MinUid=5000\n");
     ck_assert(passes(submit_for(open, alice)));
@@ -362,6 +395,7 @@ int main() {
         "guard", {ordinary_job_passes_untouched, placeholder_of_the_bridge_goes_to_its_tenant_sealed,
                   every_part_of_a_heterogeneous_job_is_taken_and_sealed, native_job_keeps_its_port,
                   forged_placeholders_are_refused_whoever_asks, nobody_is_the_bridge_without_rules,
+                  a_leader_before_the_newest_submits_nothing,
                   tenants_outside_the_rules_are_refused, placeholder_out_of_shape_is_refused_and_left_alone,
                   owner_changes_neither_size_nor_identity, owner_may_change_the_rest_and_the_controller_hears_of_it,
                   placeholders_are_found_in_every_form_of_job_id, sluid_is_no_way_around,

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "jobsubmit/guard.h"
-#include "proto/seal.h"
 
 extern "C" {
 #include <slurm/spank.h>  // slurm_error()
@@ -27,6 +26,7 @@ extern slurm_conf_t slurm_conf;  // slurmctld's own; its layout is fixed by plug
 namespace {
 
 std::unique_ptr<berth::RulesWatch> watch;
+berth::Terms terms;
 int notify_fd = -1;
 
 std::string conf_path() {
@@ -57,7 +57,6 @@ extern "C" {
 
 [[gnu::visibility("default")]] int init() noexcept {
     try {
-        (void)berth::seal("warm up", "libcrypto reads its own configuration at first use: now, not under a lock");
         notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         watch = std::make_unique<berth::RulesWatch>(conf_path());
     } catch (...) {
@@ -77,7 +76,7 @@ extern "C" {
 
 [[gnu::visibility("default")]] int job_submit(job_desc_msg_t *job, std::uint32_t submit_uid, char **message) noexcept {
     try {
-        return watch ? answer(berth::guard_submit(*watch, *job, submit_uid), message) : SLURM_SUCCESS;
+        return watch ? answer(berth::guard_submit(*watch, *job, submit_uid, &terms), message) : SLURM_SUCCESS;
     } catch (...) {
         return SLURM_SUCCESS;  // out of memory: an unsealed placeholder is ignored by every node
     }

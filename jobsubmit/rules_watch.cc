@@ -15,6 +15,7 @@
 
 #include "jobsubmit/file_watch.h"
 #include "proto/seal.h"
+#include "proto/trusted_path.h"
 
 extern "C" {
 #include <slurm/spank.h>  // slurm_info(), slurm_error()
@@ -47,7 +48,7 @@ bool read_small(const std::string &path, std::string &out, std::string &why) {
         return false;
     }
     out.resize(static_cast<std::size_t>(n));
-    return true;
+    return trusted_directories(path, why);
 }
 
 // Waits for stop_fd, and fd if it is one; true when it is time to stop.

@@ -17,6 +17,39 @@ AC_DEFUN([BERTH_SANITIZERS], [
   AC_SUBST([BERTH_SANITIZE])
 ])
 
+dnl BERTH_FUZZERS: --enable-fuzzers builds the harnesses in test/fuzz with libFuzzer and the sanitizers, which takes clang.
+AC_DEFUN([BERTH_FUZZERS], [
+  AC_ARG_ENABLE([fuzzers], [AS_HELP_STRING([--enable-fuzzers], [build the fuzzing harnesses of test/fuzz, with CXX=clang++])])
+  AM_CONDITIONAL([FUZZERS], [test "x$enable_fuzzers" = xyes])
+  AS_IF([test "x$enable_fuzzers" = xyes], [
+    BERTH_SANITIZE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+    FUZZ_LIBS=-fsanitize=fuzzer
+    AC_MSG_CHECKING([whether $CXX has libFuzzer])
+    berth_save_CXXFLAGS=$CXXFLAGS; CXXFLAGS="$CXXFLAGS -fsanitize=fuzzer"
+    AC_LINK_IFELSE([AC_LANG_SOURCE([[extern "C" int LLVMFuzzerTestOneInput(const unsigned char *, unsigned long) { return 0; }]])],
+      [AC_MSG_RESULT([yes])],
+      [AC_MSG_RESULT([no])
+       AC_MSG_ERROR([the fuzzers need clang with libFuzzer. Install clang-14 and libclang-rt-14-dev (Debian 12) and configure with CXX=clang++-14.])])
+    CXXFLAGS=$berth_save_CXXFLAGS])
+  AC_SUBST([FUZZ_LIBS])
+])
+
+dnl BERTH_LEAN_PLUGIN: whether a shared object can hold what it needs of the C++ library, instead of having it loaded. Not with sanitizers, which
+dnl want to see all of it; without the static library (libstdc++-static on some systems) the plugin is the same, but slower to load.
+AC_DEFUN([BERTH_LEAN_PLUGIN], [
+  lean_plugin=no
+  AS_IF([test -z "$BERTH_SANITIZE"], [
+    AC_CACHE_CHECK([whether a plugin can hold its part of the C++ library], [berth_cv_lean_plugin], [
+      berth_save_LDFLAGS=$LDFLAGS; berth_save_CXXFLAGS=$CXXFLAGS
+      CXXFLAGS="$CXXFLAGS -fPIC"; LDFLAGS="$LDFLAGS -shared -static-libstdc++ -static-libgcc -Wl,-z,defs"
+      AC_LINK_IFELSE([AC_LANG_SOURCE([[#include <string>
+        extern "C" int f(const char *text) { try { return std::string(text).at(1); } catch (...) { return 0; } }]])],
+        [berth_cv_lean_plugin=yes], [berth_cv_lean_plugin=no])
+      LDFLAGS=$berth_save_LDFLAGS; CXXFLAGS=$berth_save_CXXFLAGS])
+    lean_plugin=$berth_cv_lean_plugin])
+  AM_CONDITIONAL([LEAN_PLUGIN], [test "$lean_plugin" = yes])
+])
+
 dnl BERTH_RAPIDCHECK: the library behind the tests with generated input, which brings no .pc file. Without it those tests are not built;
 dnl --with-rapidcheck (CI) makes that an error.
 AC_DEFUN([BERTH_RAPIDCHECK], [

@@ -1,4 +1,4 @@
-#include "proto/message.h"
+#include "proto/version.h"
 
 #include <charconv>
 
@@ -6,7 +6,7 @@ namespace berth {
 
 namespace {
 
-constexpr std::string_view greeting = "berth 1 ";
+constexpr std::string_view greeting = "berth ";
 
 bool is_word(std::string_view word) {
     if (word.empty() || word.size() > 64)
@@ -24,6 +24,19 @@ bool stands_in(const Message &message, std::size_t count, std::string_view key) 
         if (message.fields[i].first == key)
             return true;
     return false;
+}
+
+// Takes "berth 1 " off the text; nothing when it does not begin so.
+std::optional<unsigned> take_version(std::string_view &text) {
+    if (!text.starts_with(greeting))
+        return std::nullopt;
+    const char *const begin = text.data() + greeting.size(), *const end = text.data() + text.size();
+    unsigned version = 0;
+    const auto [after, error] = std::from_chars(begin, end, version);
+    if (error != std::errc() || after == end || *after != ' ' || *begin == '0')
+        return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(after + 1 - text.data()));
+    return version;
 }
 
 }  // namespace
@@ -51,11 +64,15 @@ Message &Message::set(std::string_view key, std::string_view value) {
 
 Message &Message::set(std::string_view key, unsigned long value) { return set(key, std::to_string(value)); }
 
-std::string encode(const Message &message) {
+std::string encode(const Message &message) { return encode(message, message_versions); }
+
+std::optional<Message> decode(std::string_view text, std::string &why) { return decode(text, why, message_versions); }
+
+std::string encode(const Message &message, const Versions &versions) {
     if (!is_word(message.verb))
         return {};
     std::string text(greeting);
-    text.append(message.verb).push_back('\n');
+    text.append(std::to_string(versions.written)).append(" ").append(message.verb).push_back('\n');
     for (std::size_t i = 0; i < message.fields.size(); ++i) {
         const auto &[key, value] = message.fields[i];
         if (!is_word(key) || !is_value(value) || stands_in(message, i, key))
@@ -65,18 +82,20 @@ std::string encode(const Message &message) {
     return text.size() <= max_message ? text : std::string();
 }
 
-std::optional<Message> decode(std::string_view text, std::string &why) {
+std::optional<Message> decode(std::string_view text, std::string &why, const Versions &versions) {
     const auto refuse = [&why](const char *reason) {
         why = reason;
         return std::nullopt;
     };
     if (text.size() > max_message)
         return refuse("longer than a message may be");
-    if (!text.starts_with(greeting))
-        return refuse("not a berth message of version 1");
-    if (text.back() != '\n')
+    const auto version = take_version(text);
+    if (!version)
+        return refuse("not a berth message");
+    if (!versions.reads(*version))
+        return refuse("a berth message of a version that is not spoken here: plugin and agent are more than one release apart");
+    if (text.empty() || text.back() != '\n')
         return refuse("cut off: the last line has no end");
-    text.remove_prefix(greeting.size());
     Message message;
     for (bool first = true; !text.empty(); first = false) {
         const std::size_t end = text.find('\n');

@@ -15,7 +15,7 @@ namespace berth {
 
 namespace {
 
-constexpr const char *kind_names[] = {"/jobs", "/ended", "/held"};
+constexpr const char *kind_names[] = {"/jobs", "/ended", "/held", "/begun", "/gate"};
 
 // Names become file names: digits, letters, dot and dash only, and never a dot first (temporary files have one).
 bool safe_name(std::string_view name) {
@@ -35,6 +35,8 @@ bool make_directory(const std::string &path, mode_t mode, std::string &why) {
         why = path + ": is not a directory";
     else if ((st.st_mode & 022) != 0)
         why = path + ": others than its owner may write there";
+    else if (st.st_uid != 0 && st.st_uid != geteuid())
+        why = path + ": belongs to uid " + std::to_string(st.st_uid) + ", who could forge the records of pods; chown root " + path;
     else
         return true;
     return false;

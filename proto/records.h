@@ -4,6 +4,8 @@
 //   jobs/JOB.NONCE    a placeholder allocated here; written by the prolog, removed when its end is settled
 //   ended/JOB.NONCE   its end was seen; written by the epilog before anything else, kept for a day: never bind after it
 //   held/PODUID       a pod that is or may be bound here and is not proven gone; written by the agent before it binds
+//   begun/JOB.NONCE   its prolog was here; written by the prolog, removed by the epilog, which so knows whose end it is
+//   gate/             what the gate remembers from one job to the next (spank/roll.h)
 //   agent.sock        where the agent listens
 //
 // The order of writes is the protocol: the agent writes held/ and then looks for ended/; the epilog writes ended/ and
@@ -33,7 +35,7 @@ class RunDir {
     bool made() const;  // whether make() was here before
     std::string socket_path() const { return root_ + "/agent.sock"; }
 
-    enum Kind { jobs, ended, held };
+    enum Kind { jobs, ended, held, begun, gate };
     bool write(Kind kind, const std::string &name, const Message &message, std::string &why) const;
     std::optional<Message> read(Kind kind, const std::string &name) const;
     bool exists(Kind kind, const std::string &name) const;

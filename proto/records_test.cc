@@ -58,7 +58,7 @@ START_TEST(directory_is_made_with_its_parents_and_records_are_private) {
     ck_assert(dir.make(why));
     ck_assert(dir.make(why));  // again is no trouble
     ck_assert_uint_eq(mode_of(scratch.path("a/b/run")), 0755);  // slurmctld's user finds the controller's files in it
-    for (const char *kind : {"jobs", "ended", "held"})
+    for (const char *kind : {"jobs", "ended", "held", "begun", "gate"})
         ck_assert_uint_eq(mode_of(scratch.path("a/b/run/") + kind), 0700);
     ck_assert_text(dir.socket_path(), scratch.path("a/b/run/agent.sock"));
 }
@@ -73,6 +73,13 @@ START_TEST(unsafe_directories_are_refused) {
     ck_assert_int_eq(chmod(run.path("run/held").c_str(), 0777), 0);
     ck_assert(!run.dir.make(why));
     ck_assert(why.ends_with("others than its owner may write there"));
+    ck_assert_int_eq(chmod(run.path("run/held").c_str(), 0700), 0);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(run.path("run").c_str(), 54321, 0), 0);
+        ck_assert(!run.dir.make(why));
+        ck_assert(why.find("belongs to uid 54321") != std::string::npos);
+        ck_assert_int_eq(chown(run.path("run").c_str(), 0, 0), 0);
+    }
     ck_assert_int_eq(rmdir(run.path("run/held").c_str()), 0);
     ck_assert_int_eq(symlink(run.path("run/jobs").c_str(), run.path("run/held").c_str()), 0);
     ck_assert(!run.dir.make(why));

@@ -1,14 +1,14 @@
 #include "proto/seal.h"
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "proto/hmac_sha256.h"
+#include "proto/trusted_path.h"
 
 namespace berth {
 
@@ -17,37 +17,17 @@ namespace {
 constexpr std::size_t digest_hex = 64;
 constexpr std::size_t min_key = 32, max_key = 4096;
 
-std::string hmac_hex(std::string_view key, std::string_view text) {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int length = 0;
-    if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-             reinterpret_cast<const unsigned char *>(text.data()), text.size(), digest, &length) == nullptr)
-        return {};
-    static constexpr char hex[] = "0123456789abcdef";
-    std::string out;
-    out.reserve(digest_hex);
-    for (unsigned int i = 0; i < length; ++i) {
-        out.push_back(hex[digest[i] >> 4]);
-        out.push_back(hex[digest[i] & 15]);
-    }
-    return out;
-}
-
 }  // namespace
 
 std::string seal(std::string_view key, std::string_view text) {
-    std::string out = hmac_hex(key, text);
-    if (!out.empty())
-        out.append(".").append(text);
-    return out;
+    return to_hex(hmac_sha256(key, text)).append(".").append(text);
 }
 
 std::optional<std::string_view> open_seal(std::string_view key, std::string_view sealed) {
     if (sealed.size() <= digest_hex || sealed[digest_hex] != '.')
         return std::nullopt;
     const std::string_view text = sealed.substr(digest_hex + 1);
-    const std::string expected = hmac_hex(key, text);
-    if (expected.size() != digest_hex || CRYPTO_memcmp(expected.data(), sealed.data(), digest_hex) != 0)
+    if (!same_secret(to_hex(hmac_sha256(key, text)), sealed.substr(0, digest_hex)))
         return std::nullopt;
     return text;
 }
@@ -71,6 +51,8 @@ std::optional<std::string> read_key(const std::string &path, std::string &why) {
         why = path + ": must belong to root (or SlurmUser) with mode 0640 or stricter";
         return std::nullopt;
     }
+    if (!trusted_directories(path, why))
+        return std::nullopt;
     key.resize(static_cast<std::size_t>(n));
     while (!key.empty() && (key.back() == '\n' || key.back() == '\r'))
         key.pop_back();

@@ -143,10 +143,21 @@ START_TEST(key_must_be_a_plain_file_under_its_own_name) {
 }
 END_TEST
 
+START_TEST(key_in_a_directory_that_others_can_write_to_is_refused) {
+    const Scratch dir;
+    const std::string path = dir.write("k", key_a);
+    ck_assert_int_eq(chmod(dir.path().c_str(), 0770), 0);
+    ck_assert(!accepted(path));
+    ck_assert_int_eq(chmod(dir.path().c_str(), 0755), 0);
+    ck_assert(accepted(path));
+}
+END_TEST
+
 int main() {
     return test::run_suite(
         "seal", {seal_is_hmac_sha256_in_hex_then_dot_then_text, sealed_text_comes_back, another_key_does_not_open,
                  every_changed_byte_breaks_the_seal, forged_seals_do_not_open, random_text_never_opens,
                  key_has_32_to_4096_bytes_without_its_line_end, key_that_others_can_read_or_write_is_refused,
-                 key_of_a_stranger_is_refused, key_must_be_a_plain_file_under_its_own_name});
+                 key_of_a_stranger_is_refused, key_must_be_a_plain_file_under_its_own_name,
+                 key_in_a_directory_that_others_can_write_to_is_refused});
 }

@@ -51,6 +51,28 @@ namespace berth::slurm_api {
 // slurm_get_errno() is gone from 24.11 on; it never was more than this.
 inline int last_errno() { return errno; }
 
+// MaxJobCount, of which slurmctld makes sure before it does anything else. The number was another error's before 26.05.2.
+inline bool is_max_job_count(int error) {
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 2)
+    if (error == ESLURM_MAX_JOB_COUNT)
+        return true;
+#endif
+    return error == EAGAIN;
+}
+// slurmctld takes nobody's job, or is not the one to ask yet.
+inline bool is_full(int error) {
+    return is_max_job_count(error) || error == ESLURM_IN_STANDBY_MODE || error == ESLURM_IN_STANDBY_USE_BACKUP ||
+           error == ESLURM_SUBMISSIONS_DISABLED;
+}
+
+// The process in which slurmd runs a SPANK prolog or epilog has loaded no plugins, and from 23.02 on a call to slurmctld is fatal
+// without them: the epilog would fail and drain the node. To be called before the first such call; once is enough.
+inline void load_plugins() {
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    [[maybe_unused]] static const bool once = (slurm_init(nullptr), true);
+#endif
+}
+
 #ifdef BERTH_STEP_ID_IN_RECORDS
 inline slurm_step_id_t whole_job(std::uint32_t job) {
     slurm_step_id_t id = SLURM_STEP_ID_INITIALIZER;
@@ -69,14 +91,14 @@ inline std::uint32_t job_id(const resource_allocation_response_msg_t &answer) { 
 inline int complete_job(std::uint32_t job, std::uint32_t status) { return slurm_complete_job(job, status); }
 #endif
 
+// Without SHOW_LOCAL libslurm asks slurmctld for its federation before each job, which doubles the calls. A placeholder is always here.
+constexpr std::uint16_t one_job = SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL;
 #ifdef BERTH_STEP_ID_IN_CALLS
-inline int load_job(job_info_msg_t **answer, std::uint32_t job) {
-    return slurm_load_job(answer, whole_job(job), SHOW_ALL | SHOW_DETAIL);
-}
+inline int load_job(job_info_msg_t **answer, std::uint32_t job) { return slurm_load_job(answer, whole_job(job), one_job); }
 inline int kill_job(std::uint32_t job, std::uint16_t signal) { return slurm_kill_job(whole_job(job), signal, 0); }
 inline void free_conf(slurm_conf_t *conf) { slurm_free_conf(conf); }
 #else
-inline int load_job(job_info_msg_t **answer, std::uint32_t job) { return slurm_load_job(answer, job, SHOW_ALL | SHOW_DETAIL); }
+inline int load_job(job_info_msg_t **answer, std::uint32_t job) { return slurm_load_job(answer, job, one_job); }
 inline int kill_job(std::uint32_t job, std::uint16_t signal) { return slurm_kill_job(job, signal, 0); }
 inline void free_conf(slurm_conf_t *conf) { slurm_free_ctl_conf(conf); }
 #endif

@@ -1,10 +1,8 @@
-#include "proto/ticket.h"
+#include "proto/version.h"
 
-#include <jansson.h>
-
-#include <cstdlib>
 #include <limits>
-#include <memory>
+
+#include "proto/flat_json.h"
 
 namespace berth {
 
@@ -14,41 +12,33 @@ constexpr std::size_t max_ticket = 8 * 1024;
 constexpr std::uint32_t most_parts = 128;  // of a heterogeneous job, by Slurm
 constexpr std::string_view opening = "{\"berth\":";
 
-struct Free {
-    void operator()(json_t *value) const { json_decref(value); }
-    void operator()(char *text) const { std::free(text); }
-};
-
-bool read(const json_t *object, const char *key, std::string &out) {
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_string(value) || json_string_length(value) == 0)
+bool read(const FlatJson &object, const char *key, std::string &out) {
+    const auto value = object.text(key);
+    if (!value || value->empty())
         return false;
-    out.assign(json_string_value(value), json_string_length(value));
+    out = *value;
     return true;
 }
 
 template <class Number>
-bool read(const json_t *object, const char *key, Number &out) {
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value))
+bool read(const FlatJson &object, const char *key, Number &out) {
+    const auto value = object.number(key);
+    if (!value || *value > std::numeric_limits<Number>::max())
         return false;
-    const json_int_t number = json_integer_value(value);
-    if (number < 0 || static_cast<std::uint64_t>(number) > std::numeric_limits<Number>::max())
-        return false;
-    out = static_cast<Number>(number);
+    out = static_cast<Number>(*value);
     return true;
 }
 
-bool read(const json_t *object, const char *key, bool &out) {
-    const json_t *value = json_object_get(object, key);
-    out = json_is_true(value);
-    return json_is_boolean(value);
+bool read(const FlatJson &object, const char *key, bool &out) {
+    const auto value = object.truth(key);
+    out = value.value_or(false);
+    return value.has_value();
 }
 
 // A member that may be left out; when it is there it must be right.
 template <class Value>
-bool read_optional(const json_t *object, const char *key, Value &out) {
-    return json_object_get(object, key) == nullptr || read(object, key, out);
+bool read_optional(const FlatJson &object, const char *key, Value &out) {
+    return !object.has(key) || read(object, key, out);
 }
 
 bool is_nonce(std::string_view text) {
@@ -71,29 +61,30 @@ bool looks_like_ticket(std::string_view text) {
     return matched == opening.size();
 }
 
-std::string to_json(const Ticket &t) {
-    const std::unique_ptr<json_t, Free> object(
-        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "berth", 1, "cluster",
-                  t.cluster.c_str(), "ns", t.ns.c_str(), "kind", t.kind.c_str(), "name", t.name.c_str(), "uid",
-                  t.uid.c_str(), "nonce", t.nonce.c_str(), "user", static_cast<json_int_t>(t.user), "group",
-                  static_cast<json_int_t>(t.group), "size", static_cast<json_int_t>(t.size), "cpus",
-                  static_cast<json_int_t>(t.cpus), "memory", static_cast<json_int_t>(t.memory_mib)));
-    if (!object || t.memory_mib > static_cast<std::uint64_t>(std::numeric_limits<json_int_t>::max()))
-        return {};
+std::string to_json(const Ticket &ticket) { return to_json(ticket, ticket_versions); }
+
+std::optional<Ticket> parse_ticket(std::string_view json, std::string &why) { return parse_ticket(json, why, ticket_versions); }
+
+std::string to_json(const Ticket &t, const Versions &versions) {
+    FlatJsonWriter out;
+    out.number("berth", versions.written).text("cluster", t.cluster).text("ns", t.ns).text("kind", t.kind).text("name", t.name);
+    out.text("uid", t.uid).text("nonce", t.nonce).number("user", t.user).number("group", t.group).number("size", t.size);
+    out.number("cpus", t.cpus).number("memory", t.memory_mib);
     // What is as most tickets have it is left out: the ticket of a single pod stays short.
-    bool written = true;
-    const auto put = [&](const char *key, bool needed, json_t *value) {
-        written = (needed ? json_object_set_new(object.get(), key, value) == 0 : (json_decref(value), true)) && written;
-    };
     const auto put_text = [&](const char *key, const std::string &text) {
         if (!text.empty())
-            put(key, true, json_stringn(text.data(), text.size()));
+            out.text(key, text);
     };
-    const auto put_number = [&](const char *key, std::uint32_t number, std::uint32_t usual) {
-        put(key, number != usual, json_integer(number));
+    const auto put_number = [&](const char *key, std::uint64_t number, std::uint64_t usual) {
+        if (number != usual)
+            out.number(key, number);
+    };
+    const auto put_truth = [&](const char *key, bool truth) {
+        if (truth)
+            out.truth(key, true);
     };
     put_text("gres", t.gres);
-    put("plain", t.plain, json_true());
+    put_truth("plain", t.plain);
     put_number("part", t.part, 0);
     put_number("parts", t.parts, 1);
     put_text("shape", t.shape);
@@ -102,16 +93,13 @@ std::string to_json(const Ticket &t) {
     put_text("scheduling_group", t.scheduling_group);
     put_text("tenant", t.tenant);
     put_number("per_node", t.per_node, 0);
-    put("over", t.over, json_true());
-    if (!written)
-        return {};
-    const std::unique_ptr<char, Free> text(json_dumps(object.get(), JSON_COMPACT | JSON_PRESERVE_ORDER));
-    if (!text || std::string_view(text.get()).size() > max_ticket)
-        return {};
-    return text.get();
+    put_number("term", t.term, 0);
+    put_truth("over", t.over);
+    std::string json = out.finish();
+    return json.size() <= max_ticket ? json : std::string();
 }
 
-std::optional<Ticket> parse_ticket(std::string_view json, std::string &why) {
+std::optional<Ticket> parse_ticket(std::string_view json, std::string &why, const Versions &versions) {
     if (json.size() > max_ticket) {
         why = "the ticket is longer than 8 KiB";
         return std::nullopt;
@@ -121,15 +109,16 @@ std::optional<Ticket> parse_ticket(std::string_view json, std::string &why) {
         why = "no ticket: it does not begin with {\"berth\":";
         return std::nullopt;
     }
-    json_error_t error;
-    const std::unique_ptr<json_t, Free> object(json_loadb(json.data(), json.size(), JSON_REJECT_DUPLICATES, &error));
-    if (!json_is_object(object.get())) {
-        why = object ? "the ticket is not a JSON object" : error.text;
+    std::size_t error_at = 0;
+    const auto object = FlatJson::parse(json, error_at);
+    if (!object) {
+        // Where, and not what: a log had better not hold the bytes.
+        why = "the ticket is no JSON: it cannot be read at byte " + std::to_string(error_at);
         return std::nullopt;
     }
     std::uint32_t version = 0;
-    if (!read(object.get(), "berth", version) || version != 1) {
-        why = "the ticket's version is not 1";
+    if (!read(*object, "berth", version) || !versions.reads(version)) {
+        why = "the ticket is of a version that is not spoken here: this build and the controller's are more than one release apart";
         return std::nullopt;
     }
     Ticket t;
@@ -138,30 +127,31 @@ std::optional<Ticket> parse_ticket(std::string_view json, std::string &why) {
         if (!found && bad == nullptr)
             bad = key;
     };
-    need(read(object.get(), "cluster", t.cluster), "cluster");
-    need(read(object.get(), "ns", t.ns), "ns");
-    need(read(object.get(), "kind", t.kind), "kind");
-    need(read(object.get(), "name", t.name), "name");
-    need(read(object.get(), "uid", t.uid), "uid");
-    need(read(object.get(), "nonce", t.nonce) && is_nonce(t.nonce), "nonce");
-    need(read(object.get(), "user", t.user), "user");
-    need(read(object.get(), "group", t.group), "group");
-    need(read(object.get(), "size", t.size) && t.size > 0, "size");
-    need(read(object.get(), "cpus", t.cpus), "cpus");
-    need(read(object.get(), "memory", t.memory_mib), "memory");
-    need(read_optional(object.get(), "gres", t.gres), "gres");
-    need(read_optional(object.get(), "plain", t.plain), "plain");
-    need(read_optional(object.get(), "parts", t.parts) && t.parts > 0 && t.parts <= most_parts, "parts");
-    need(read_optional(object.get(), "part", t.part) && t.part < t.parts, "part");
-    need(read_optional(object.get(), "shape", t.shape) && (t.parts == 1 || !t.shape.empty()), "shape");
-    need(read_optional(object.get(), "gang", t.gang) && t.gang > 0, "gang");
-    need(read_optional(object.get(), "selector", t.selector), "selector");
-    need(read_optional(object.get(), "scheduling_group", t.scheduling_group), "scheduling_group");
+    need(read(*object, "cluster", t.cluster), "cluster");
+    need(read(*object, "ns", t.ns), "ns");
+    need(read(*object, "kind", t.kind), "kind");
+    need(read(*object, "name", t.name), "name");
+    need(read(*object, "uid", t.uid), "uid");
+    need(read(*object, "nonce", t.nonce) && is_nonce(t.nonce), "nonce");
+    need(read(*object, "user", t.user), "user");
+    need(read(*object, "group", t.group), "group");
+    need(read(*object, "size", t.size) && t.size > 0, "size");
+    need(read(*object, "cpus", t.cpus), "cpus");
+    need(read(*object, "memory", t.memory_mib), "memory");
+    need(read_optional(*object, "gres", t.gres), "gres");
+    need(read_optional(*object, "plain", t.plain), "plain");
+    need(read_optional(*object, "parts", t.parts) && t.parts > 0 && t.parts <= most_parts, "parts");
+    need(read_optional(*object, "part", t.part) && t.part < t.parts, "part");
+    need(read_optional(*object, "shape", t.shape) && (t.parts == 1 || !t.shape.empty()), "shape");
+    need(read_optional(*object, "gang", t.gang) && t.gang > 0, "gang");
+    need(read_optional(*object, "selector", t.selector), "selector");
+    need(read_optional(*object, "scheduling_group", t.scheduling_group), "scheduling_group");
     // Without either, every pod of the namespace would be a member.
     need(t.single() || !t.selector.empty() || !t.scheduling_group.empty(), "selector");
-    need(read_optional(object.get(), "tenant", t.tenant), "tenant");
-    need(read_optional(object.get(), "per_node", t.per_node), "per_node");
-    need(read_optional(object.get(), "over", t.over), "over");
+    need(read_optional(*object, "tenant", t.tenant), "tenant");
+    need(read_optional(*object, "per_node", t.per_node), "per_node");
+    need(read_optional(*object, "term", t.term), "term");
+    need(read_optional(*object, "over", t.over), "over");
     if (bad != nullptr) {
         why = std::string("the ticket's ") + bad + " is missing or wrong";
         return std::nullopt;

@@ -39,6 +39,9 @@ struct Ticket {
     std::string tenant;           // tenant_name() of the site's entry: pods of another one are no members, whatever their labels say
     std::uint32_t per_node = 0;   // at most so many pods of the part on one node, 0: no bound
 
+    // Of several controllers: the leadership that submitted this, a number that only grows. 0: not said.
+    std::uint64_t term = 0;
+
     // The bridge took the placeholder back itself: its end is no verdict on the pods.
     bool over = false;
 

@@ -2,6 +2,7 @@
 
 #include "spank/agent_link.h"
 #include "spank/hooks.h"
+#include "spank/roll.h"
 
 extern "C" {
 #include <slurm/spank.h>
@@ -37,6 +38,7 @@ void nudge_agent(const RunDir &run_dir, std::uint32_t job) {
     const std::string prefix = std::to_string(job) + ".";
     for (const std::string &name : names)
         if (name.starts_with(prefix)) {
+            Roll::forget(run_dir);  // a placeholder may have ended without its mark
             AgentLink(run_dir.socket_path()).send(Message{"check", {}});
             return;
         }
@@ -44,10 +46,15 @@ void nudge_agent(const RunDir &run_dir, std::uint32_t job) {
 
 // A slurmctld that lost a job and gave its id to the next one ends the lost job on the node with the next one's variables.
 // That one has no record here and is not over: it must not be marked as ended before it begins.
-bool not_begun(const RunDir &run_dir, std::uint32_t job, std::string_view nonce) {
-    if (run_dir.exists(RunDir::jobs, RunDir::job_name(job, nonce)) || !held_pod(run_dir, job, nonce).empty())
+bool not_begun(const RunDir &run_dir, std::uint32_t job, std::string_view nonce, const std::string &node) {
+    // The agent of a pod that ended by itself has removed its records by now; the prolog's own mark, or an epilog's before this one, tells.
+    const std::string name = RunDir::job_name(job, nonce);
+    for (const RunDir::Kind kind : {RunDir::begun, RunDir::jobs, RunDir::ended})
+        if (run_dir.exists(kind, name))
+            return false;
+    if (!held_pod(run_dir, job, nonce).empty())
         return false;
-    const Standing standing = ask_slurmctld(job, nonce);
+    const Standing standing = ask_slurmctld(job, nonce, node);
     return standing == Standing::pending || standing == Standing::alive;
 }
 
@@ -61,7 +68,7 @@ int on_epilog(const Options &options, const JobHere &here) {
         return 0;
     }
     const std::string name = RunDir::job_name(here.job, ticket->nonce);
-    if (not_begun(run_dir, here.job, ticket->nonce)) {
+    if (not_begun(run_dir, here.job, ticket->nonce, here.node)) {
         nudge_agent(run_dir, here.job);
         return 0;
     }
@@ -69,8 +76,10 @@ int on_epilog(const Options &options, const JobHere &here) {
     event.set("job", here.job).set("nonce", ticket->nonce);
     std::string why;
     // The mark first: from here on no agent binds for this placeholder (see records.h).
-    if (!run_dir.make(why) || !run_dir.write(RunDir::ended, name, event, why))
+    if (!run_dir.make(why) || !run_dir.write(RunDir::ended, name, event, why)) {
         slurm_error("berth: the end of job %u is not recorded: %s", here.job, why.c_str());
+        Roll::forget(run_dir);
+    }
 
     AgentLink agent(run_dir.socket_path());
     agent.send(event);
@@ -95,6 +104,7 @@ int on_epilog(const Options &options, const JobHere &here) {
         return 0;
     }
     run_dir.remove(RunDir::jobs, name);
+    run_dir.remove(RunDir::begun, name);
     return 0;
 }
 

@@ -1,12 +1,13 @@
 // The second barrier: Slurm forgets its hold when a node is set DOWN and RESUMEd, when slurmd is killed during an epilog,
-// and when slurmctld loses a young job. So the prolog of every job, and every step, looks at the pods that are not proven
-// gone here. On a quiet node that is one readdir.
+// when a job is shrunk, and when slurmctld loses a young job. So the prolog of every job, and every step, looks at the pods that are not proven
+// gone here. On a quiet node that is one readdir; on one full of pods, two questions to slurmctld.
 #include <map>
 #include <thread>
 
 #include "proto/slurm_api.h"
 #include "spank/agent_link.h"
 #include "spank/hooks.h"
+#include "spank/roll.h"
 
 extern "C" {
 #include <slurm/spank.h>
@@ -20,13 +21,58 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds look_again{100};
 constexpr std::chrono::seconds ask_again{2};
 
-// The pods that stand in this job's way, described; empty when it may go on. Placeholders that slurmctld called alive are
-// remembered in `alive` for the duration of one look.
-std::string in_the_way(const RunDir &run_dir) {
+// Fewer questions than this are no reason to keep a roll.
+constexpr std::size_t few = 2;
+
+struct Held {
+    std::uint32_t job;
+    std::string nonce, pod;
+};
+
+// Whether slurmctld can take this node alone from the placeholder, and tells it by a message that the next job's prolog may overtake. Without a
+// record there is no knowing.
+bool can_shrink(const RunDir &run_dir, const std::string &key) {
+    const auto record = run_dir.read(RunDir::jobs, key);
+    return !record || spans_nodes(record->get("nodelist"));
+}
+
+// The placeholder that slurmctld does not call alive, if there is one. All are asked for that are not on the roll, and one that is: docs/protocol.md,
+// "The gate", says why that answers for the others.
+const Held *not_alive(const RunDir &run_dir, const std::string &node, const std::map<std::string, Held> &placeholders, const std::string &own) {
+    const auto lives = [&](const Held &held) { return ask_slurmctld(held.job, held.nonce, node) == Standing::alive; };
+    if (placeholders.size() <= few) {
+        for (const auto &[key, held] : placeholders)
+            if (!lives(held))
+                return &held;
+        return nullptr;
+    }
+    const Roll roll(run_dir);
+    std::set<std::string> alive;
+    bool witnessed = false;
+    for (const auto &[key, held] : placeholders) {
+        const bool listed = roll.names().count(key) != 0;
+        if ((!listed || !witnessed) && !lives(held))
+            return &held;
+        witnessed = witnessed || listed;
+        if (listed || !can_shrink(run_dir, key))
+            alive.insert(key);
+    }
+    // Those whose pods are not bound yet.
+    for (const std::string &name : roll.names())
+        if (witnessed && run_dir.exists(RunDir::jobs, name) && !run_dir.exists(RunDir::ended, name))
+            alive.insert(name);
+    if (!own.empty())
+        alive.insert(own);
+    roll.write(alive);
+    return nullptr;
+}
+
+// The pod that stands in this job's way, described; empty when it may go on.
+std::string in_the_way(const RunDir &run_dir, const std::string &node, const std::string &own) {
     std::vector<std::string> names;
     if (!run_dir.list(RunDir::held, names))
         return {};
-    std::map<std::string, Standing> standings;
+    std::map<std::string, Held> placeholders;
     for (const std::string &name : names) {
         const auto record = run_dir.read(RunDir::held, name);
         if (!record && !run_dir.exists(RunDir::held, name))
@@ -34,42 +80,17 @@ std::string in_the_way(const RunDir &run_dir) {
         const auto job = record ? record->number("job") : std::nullopt;
         if (!job)
             return "with uid " + name;  // by an agent of another version: held for we do not know whom
-        const std::string_view nonce = record->get("nonce");
-        const std::string key = RunDir::job_name(static_cast<std::uint32_t>(*job), nonce);
+        Held held{static_cast<std::uint32_t>(*job), std::string(record->get("nonce")), describe_held(*record)};
+        const std::string key = RunDir::job_name(held.job, held.nonce);
         if (run_dir.exists(RunDir::ended, key))
-            return describe_held(*record);
-        auto [found, fresh] = standings.try_emplace(key, Standing::unreachable);
-        if (fresh)
-            found->second = ask_slurmctld(static_cast<std::uint32_t>(*job), nonce);
-        if (found->second != Standing::alive)
-            return describe_held(*record);
+            return held.pod;
+        placeholders.try_emplace(key, std::move(held));
     }
-    return {};
+    const Held *held = not_alive(run_dir, node, placeholders, own);
+    return held != nullptr ? held->pod : "";
 }
 
 }  // namespace
-
-Standing ask_slurmctld(std::uint32_t job, std::string_view nonce) {
-    job_info_msg_t *answer = nullptr;
-    if (slurm_api::load_job(&answer, job) != SLURM_SUCCESS)
-        return slurm_api::last_errno() == ESLURM_INVALID_JOB_ID ? Standing::ended : Standing::unreachable;
-    Standing standing = Standing::ended;
-    for (std::uint32_t i = 0; i < answer->record_count; ++i) {
-        const slurm_job_info_t &info = answer->job_array[i];
-        std::string why;
-        const auto ticket = parse_ticket(info.admin_comment != nullptr ? info.admin_comment : "", why);
-        const std::uint32_t state = info.job_state & JOB_STATE_BASE;
-        const bool completing = (info.job_state & JOB_COMPLETING) != 0;
-        if (slurm_api::job_id(info) != job || !ticket || ticket->nonce != nonce || completing)
-            continue;
-        if (state == JOB_RUNNING || state == JOB_SUSPENDED)
-            standing = Standing::alive;
-        else if (state == JOB_PENDING)
-            standing = Standing::pending;
-    }
-    slurm_free_job_info_msg(answer);
-    return standing;
-}
 
 std::string describe_held(const Message &record) {
     std::string text(record.get("ns"));
@@ -79,6 +100,7 @@ std::string describe_held(const Message &record) {
 void drain_node(const JobHere &here, const std::string &reason) {
     slurm_error("berth: draining %s: %s", here.node.c_str(), reason.c_str());
     std::string node = here.node, text = reason;
+    slurm_api::load_plugins();
     update_node_msg_t update;
     slurm_init_update_node_msg(&update);
     update.node_names = node.data();
@@ -89,12 +111,12 @@ void drain_node(const JobHere &here, const std::string &reason) {
         slurm_error("berth: slurmctld did not take the drain of %s: %s", here.node.c_str(), slurm_strerror(slurm_api::last_errno()));
 }
 
-int pass_gate(const Options &options, const JobHere &here) {
+int pass_gate(const Options &options, const JobHere &here, const std::string &own) {
     const RunDir run_dir(options.run_dir);
     std::vector<std::string> names;
     if (!run_dir.list(RunDir::held, names) || names.empty())
         return 0;
-    std::string pod = in_the_way(run_dir);
+    std::string pod = in_the_way(run_dir, here.node, own);
     if (pod.empty())
         return 0;
     slurm_info("berth: job %u waits on %s until pod %s is gone", here.job, here.node.c_str(), pod.c_str());
@@ -106,7 +128,7 @@ int pass_gate(const Options &options, const JobHere &here) {
         if (run_dir.list(RunDir::held, names) && names.empty())
             return 0;
         if (Clock::now() - asked >= ask_again) {
-            pod = in_the_way(run_dir);
+            pod = in_the_way(run_dir, here.node, own);
             if (pod.empty())
                 return 0;
             agent.send(Message{"check", {}});  // the agent may not know yet that the placeholder is gone
@@ -126,7 +148,8 @@ int on_step(const Options &options, const JobHere &here) {
     run_dir.list(RunDir::jobs, names);
     const std::string prefix = std::to_string(here.job) + ".";
     for (const std::string &name : names)
-        if (name.starts_with(prefix) && ask_slurmctld(here.job, std::string_view(name).substr(prefix.size())) == Standing::alive) {
+        if (name.starts_with(prefix) &&
+            ask_slurmctld(here.job, std::string_view(name).substr(prefix.size()), here.node) == Standing::alive) {
             slurm_error("berth: job %u holds the place of a Kubernetes pod: no step can run in it", here.job);
             return -1;
         }

@@ -32,16 +32,20 @@ int on_epilog(const Options &options, const JobHere &here);
 // a job an id that slurmd believes to have had its prolog.
 int on_step(const Options &options, const JobHere &here);
 
+// slurmd has started: what happened to its jobs meanwhile is not known here. Options with "*" for the node's name, which slurmd does not tell.
+void on_slurmd(const Options &options);
+
 // The gate itself: 0 once no held pod lacks a live placeholder, -1 when that takes longer than options.gate; then
-// the node is drained.
-int pass_gate(const Options &options, const JobHere &here);
+// the node is drained. `own`: the job_name() of the job that passes, if it is a placeholder of this node alone.
+int pass_gate(const Options &options, const JobHere &here, const std::string &own = {});
 
 // The ticket of this job, if its SPANK_BERTH variable is sealed with our key and names this job's user.
 std::optional<Ticket> sealed_ticket(const Options &options, const JobHere &here);
 
-// What slurmctld says of a placeholder. `unreachable` also when it gave an answer we cannot trust.
+// What slurmctld says of a placeholder on this node: one that was shrunk and gave the node back has ended here. `unreachable` also when
+// it gave an answer we cannot trust.
 enum class Standing { pending, alive, ended, unreachable };
-Standing ask_slurmctld(std::uint32_t job, std::string_view nonce);
+Standing ask_slurmctld(std::uint32_t job, std::string_view nonce, const std::string &node);
 
 // "namespace/pod of job 12" of a held/ record, for reasons and logs.
 std::string describe_held(const Message &record);

@@ -1,9 +1,10 @@
 // spank_berth.so: every symbol that slurmd and slurmstepd look for; which hook runs is decided here, what it does in
-// prolog.cc, epilog.cc and gate.cc. Nothing is thrown across this edge.
+// prolog.cc, epilog.cc, gate.cc and slurmd_start.cc. Nothing is thrown across this edge.
 #include <cstdlib>
 
 #include "proto/slurm_api.h"
 #include "spank/hooks.h"
+#include "spank/roll.h"
 
 extern "C" {
 #include <slurm/spank.h>
@@ -37,7 +38,13 @@ int run(Hook hook, spank_t spank, int count, char **arguments) noexcept {
         }
         const char *node = std::getenv("SLURMD_NODENAME");
         const berth::JobHere here{job, uid, gid, node != nullptr ? node : ""};
-        return hook(berth::parse_options(count, arguments, here.node.c_str()), here);
+        const berth::Options options = berth::parse_options(count, arguments, here.node.c_str());
+        try {
+            return hook(options, here);
+        } catch (...) {
+            berth::Roll::forget(berth::RunDir(options.run_dir));  // this may have been the end of a placeholder
+            throw;
+        }
     } catch (...) {
         slurm_error("berth: out of memory; nothing done");
         return 0;
@@ -47,6 +54,18 @@ int run(Hook hook, spank_t spank, int count, char **arguments) noexcept {
 }  // namespace
 
 extern "C" {
+
+// Called everywhere, sbatch and srun included, and means something in slurmd alone.
+[[gnu::visibility("default")]] int slurm_spank_init(spank_t, int count, char **arguments) {
+    if (spank_context() != S_CTX_SLURMD)
+        return 0;
+    try {
+        berth::on_slurmd(berth::parse_options(count, arguments, "*"));
+    } catch (...) {
+        slurm_error("berth: out of memory; nothing done");
+    }
+    return 0;
+}
 
 [[gnu::visibility("default")]] int slurm_spank_job_prolog(spank_t spank, int count, char **arguments) {
     return run(berth::on_prolog, spank, count, arguments);

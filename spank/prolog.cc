@@ -3,6 +3,7 @@
 #include "proto/seal.h"
 #include "spank/agent_link.h"
 #include "spank/hooks.h"
+#include "spank/roll.h"
 
 extern "C" {
 #include <slurm/spank.h>
@@ -39,9 +40,10 @@ std::optional<Ticket> sealed_ticket(const Options &options, const JobHere &here)
 }
 
 int on_prolog(const Options &options, const JobHere &here) {
-    if (pass_gate(options, here) != 0)
-        return -1;
     const auto ticket = sealed_ticket(options, here);
+    const std::string name = ticket ? RunDir::job_name(here.job, ticket->nonce) : "";
+    if (pass_gate(options, here, spans_nodes(environment("SLURM_NODELIST")) ? "" : name) != 0)
+        return -1;
     if (!ticket)
         return 0;
     Message event{"allocated", {}};
@@ -54,8 +56,9 @@ int on_prolog(const Options &options, const JobHere &here) {
     const RunDir run_dir(options.run_dir);
     std::string why;
     // The record first: an agent that is absent, stopped or killed finds it when it looks again.
-    if (!run_dir.make(why) || !run_dir.write(RunDir::jobs, RunDir::job_name(here.job, ticket->nonce), event, why))
+    if (!run_dir.make(why) || !run_dir.write(RunDir::jobs, name, event, why))
         slurm_error("berth: job %u is not recorded: %s", here.job, why.c_str());
+    run_dir.write(RunDir::begun, name, Message{"begun", {}}, why);  // without it the epilog asks slurmctld
     AgentLink agent(run_dir.socket_path());
     if (!agent.send(event))
         slurm_info("berth: no agent at %s; the pod of job %u is bound when it comes", run_dir.socket_path().c_str(), here.job);
