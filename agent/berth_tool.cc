@@ -4,7 +4,10 @@
 #include <config.h>
 #endif
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -16,12 +19,14 @@
 #include "agent/tool/dry_run.h"
 #include "agent/tool/explain.h"
 #include "agent/tool/status.h"
+#include "agent/tool/watch.h"
 
 namespace berth {
 namespace {
 
 constexpr int kExitUsage = 2;
 
+using tool::Colour;
 using Command = std::function<int()>;
 using OptionsPtr = std::shared_ptr<tool::AccessOptions>;
 
@@ -39,7 +44,39 @@ OptionsPtr add_access(CLI::App &command) {
             "-o,--output", [options](const std::string &format) { options->json = format == "json"; }, "text or json")
         ->check(CLI::IsMember({"text", "json"}))
         ->type_name("FORMAT");
+    command
+        .add_option_function<std::string>(
+            "--color",
+            [options](const std::string &when) {
+                const Colour choice = when == "always" ? Colour::always : when == "never" ? Colour::never : Colour::automatic;
+                options->paint = tool::paint_for(choice, stdout);
+            },
+            "Colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("WHEN");
+    options->paint = tool::paint_for(Colour::automatic, stdout);
     return options;
+}
+
+// --watch, --watch=SECONDS: as text, for a flag of CLI11 that is a number would be a whole one. Empty: not asked for.
+using Seconds = std::shared_ptr<std::string>;
+constexpr const char *bare_flag = "true", *usual_seconds = "2";
+Seconds add_watch(CLI::App &command) {
+    const auto seconds = std::make_shared<std::string>();
+    command.add_flag("-w,--watch", *seconds, "Show it again every 2 seconds, or every N with --watch=N, until ^C")
+        ->check([](const std::string &given) {
+            const bool good = given == bare_flag || CLI::Range(0.1, 86400.0)(given).empty();
+            return std::string(good ? "" : "\"" + given + "\" is not a number of seconds from 0.1 to 86400");
+        });
+    return seconds;
+}
+
+int run(const tool::Picture &picture, const Seconds &watch, const std::string &title, const tool::AccessOptions &options) {
+    if (watch->empty())
+        return picture(stdout, stderr);
+    const std::string seconds = *watch == bare_flag ? usual_seconds : *watch;
+    const std::chrono::milliseconds every(static_cast<std::int64_t>(std::stod(seconds) * 1000));
+    return tool::watch(picture, every, fmt::format("{}, every {} s", title, seconds), options.json, stdout);
 }
 
 // berth explain [NS/]POD, berth explain -f FILE
@@ -53,11 +90,17 @@ void add_explain(CLI::App &app, Command &chosen) {
     CLI::Option *dry = command->add_option("-f,--file", *file, "Instead: a workload that is not created yet, as YAML (- is standard input)")
                            ->type_name("FILE")
                            ->excludes(pod);
-    command->callback([&chosen, options, what, file, pod, dry] {
+    const Seconds watch = add_watch(*command);
+    command->callback([&chosen, options, what, file, pod, dry, watch] {
         if (pod->count() + dry->count() != 1)
             throw CLI::ValidationError("explain", "name a pod, or a file with -f");
-        chosen = [options, what, file] {
-            return file->empty() ? tool::explain(*options, *what, stdout, stderr) : tool::dry_run(*options, *file, stdout, stderr);
+        if (!watch->empty() && *file == "-")
+            throw CLI::ValidationError("explain", "standard input cannot be read again: --watch needs a pod or a file");
+        chosen = [options, what, file, watch] {
+            const tool::Picture picture = [options, what, file](std::FILE *out, std::FILE *err) {
+                return file->empty() ? tool::explain(*options, *what, out, err) : tool::dry_run(*options, *file, out, err);
+            };
+            return run(picture, watch, "berth explain " + *what + *file, *options);
         };
     });
 }
@@ -68,7 +111,13 @@ void add_status(CLI::App &app, Command &chosen) {
     const OptionsPtr options = add_access(*command);
     const auto ns = std::make_shared<std::string>();
     command->add_option("-n,--namespace", *ns, "Workloads of one namespace only")->type_name("NAME");
-    command->callback([&chosen, options, ns] { chosen = [options, ns] { return tool::status(*options, *ns, stdout, stderr); }; });
+    const Seconds watch = add_watch(*command);
+    command->callback([&chosen, options, ns, watch] {
+        chosen = [options, ns, watch] {
+            const tool::Picture picture = [options, ns](std::FILE *out, std::FILE *err) { return tool::status(*options, *ns, out, err); };
+            return run(picture, watch, "berth status" + (ns->empty() ? "" : " -n " + *ns), *options);
+        };
+    });
 }
 
 // berth doctor

@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "agent/config_reader.h"
 #include "agent/translate/annotations.h"
 #include "agent/translate/quantity.h"
+#include "agent/web/address.h"
 #include "agent/yaml.h"
 
 namespace berth {
@@ -299,12 +301,48 @@ Result<void> read_defaults(const Place &at, DefaultsConfig &defaults) {
                         });
 }
 
+std::string host_name_or_empty(std::string_view text) {
+    const bool good = text.size() <= 128 && all_of(text, [](char c) { return c > ' ' && c < 127 && c != '"' && c != '\\'; });
+    return good ? "" : "is not an identity; accepted are up to 128 printable characters without blanks, such as the host's name, or \"\"";
+}
+
+Result<void> read_lease(const Place &at, LeaseConfig &lease) {
+    Result<void> done = read_map(at, {
+                                         {"namespace", text_field(lease.ns, object_name)},
+                                         {"name", text_field(lease.name, object_name_or_empty)},
+                                         {"identity", text_field(lease.identity, host_name_or_empty)},
+                                         {"duration", duration_field(lease.duration)},
+                                         {"renew_deadline", duration_field(lease.renew_deadline)},
+                                         {"retry", duration_field(lease.retry)},
+                                     });
+    if (!done)
+        return done;
+    if (lease.duration <= lease.renew_deadline)
+        return at.wrong(fmt::format("duration ({}s) is not longer than renew_deadline ({}s), so two controllers could lead at once; accepted is "
+                                    "a duration of {}s or more",
+                                    lease.duration.count(), lease.renew_deadline.count(), lease.renew_deadline.count() + 1));
+    if (lease.renew_deadline < 2 * lease.retry)
+        return at.wrong(fmt::format("renew_deadline ({}s) is shorter than two times retry ({}s), so one lost renewal would stop the leader; "
+                                    "accepted is a renew_deadline of {}s or more",
+                                    lease.renew_deadline.count(), lease.retry.count(), 2 * lease.retry.count()));
+    return {};
+}
+
 Result<void> read_controller(const Place &at, ControllerConfig &c) {
     const auto warn = [&](std::string_view text) -> Result<void> {
         const Result<std::chrono::seconds> value = parse_warn(text);
         if (!value)
             return Error{value.error()};
         c.warn = *value;
+        return {};
+    };
+    const auto cap = [&](std::string_view text) -> Result<void> {
+        std::uint32_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+        if (error != std::errc() || number == 0 || !(rest.empty() || (rest == "%" && number <= 90)))
+            return Error{fmt::format("\"{}\" is refused; accepted are a number from 1 and a share of MaxJobCount from 1% to 90%", shown(text))};
+        c.max_placeholders = rest.empty() ? PlaceholderCap{number, 0} : PlaceholderCap{0, number};
         return {};
     };
     return read_map(
@@ -316,8 +354,10 @@ Result<void> read_controller(const Place &at, ControllerConfig &c) {
             {"placeholder_table", text_field(c.placeholder_table, absolute_path)},
             {"reconcile", duration_field(c.reconcile)},
             {"submit_threads", int_field(1, 64, [&](std::int64_t n) { c.submit_threads = static_cast<unsigned>(n); })},
+            {"max_placeholders", parsed_field(cap)},
             {"condition_delay", duration_field(c.condition_delay)},
             {"warn", parsed_field(warn)},
+            {"lease", [&](const Place &lease) { return read_lease(lease, c.lease); }},
         });
 }
 
@@ -366,6 +406,12 @@ Result<void> read_nodes(const Place &at, NodesConfig &nodes) {
         nodes.mirror.drain_in_slurm = text == "drain";
         return {};
     };
+    const auto lost = [&](std::string_view text) -> Result<void> {
+        if (text != "wait" && text != "force")
+            return Error{fmt::format("\"{}\" is refused; accepted are wait and force", shown(text))};
+        nodes.lost = text == "force" ? OnLostNode::force : OnLostNode::wait;
+        return {};
+    };
     return read_map(at, {
                             {"on_slurm_drain", parsed_field(on_slurm_drain)},
                             {"on_kubernetes_trouble", parsed_field(on_kubernetes_trouble)},
@@ -373,6 +419,7 @@ Result<void> read_nodes(const Place &at, NodesConfig &nodes) {
                             {"map", [&](const Place &list) {
                                  return read_list(list, [&](const Place &item) { return read_node_map(item, nodes.map); });
                              }},
+                            {"lost", parsed_field(lost)},
                             {"taint", bool_field(nodes.taint)},
                         });
 }
@@ -411,6 +458,31 @@ Result<void> read_hold(const Place &at, HoldConfig &hold) {
                     hold.limit.count(), hold.max_grace.count(), hold.max_grace.count()));
 }
 
+// Whoever can reach the port can read the names of all workloads. So more than this host is a thing to be said twice.
+Result<void> read_web(const Place &at, WebConfig &web) {
+    const auto address = [](std::string_view text) {
+        const auto parsed = web::parse_address(text);
+        return parsed ? std::string() : parsed.error();
+    };
+    Result<void> done = read_map(at, {
+                                         {"listen", text_field(web.listen, address)},
+                                         {"node_listen", text_field(web.node_listen, address)},
+                                         {"beyond_loopback", bool_field(web.beyond_loopback)},
+                                     });
+    if (!done || web.beyond_loopback)
+        return done;
+    for (const std::string_view key : {"listen", "node_listen"})
+        if (const yaml::Node *node = at.node.find(key); node != nullptr) {
+            const auto parsed = web::parse_address(node->text());
+            if (parsed && *parsed && !(*parsed)->loopback())
+                return Place{*node, fmt::format("{}.{}", at.path, key)}.wrong(
+                    fmt::format("\"{}\" can be reached from other hosts, and who reaches it reads the names of all workloads; accepted are addresses of "
+                                "loopback, or any with web.beyond_loopback: true",
+                                node->text()));
+        }
+    return {};
+}
+
 Result<Config> read_config(const yaml::Node &root) {
     Config config;
     std::vector<std::string> named_gres;
@@ -432,6 +504,7 @@ Result<Config> read_config(const yaml::Node &root) {
                  {"nodes", [&](const Place &at) { return read_nodes(at, config.nodes); }},
                  {"node", [&](const Place &at) { return read_node(at, config.node); }},
                  {"hold", [&](const Place &at) { return read_hold(at, config.hold); }},
+                 {"web", [&](const Place &at) { return read_web(at, config.web); }},
              });
     if (!done)
         return Error{done.error()};
@@ -452,6 +525,12 @@ Result<Config> from_tree(const Result<yaml::Node> &root) {
 }
 
 }  // namespace
+
+std::uint32_t PlaceholderCap::of(std::uint32_t max_job_count) const {
+    constexpr std::uint32_t slurms_default = 10'000;
+    const std::uint64_t jobs = max_job_count != 0 ? max_job_count : slurms_default;
+    return number != 0 ? number : static_cast<std::uint32_t>(std::max<std::uint64_t>(1, jobs * percent / 100));
+}
 
 Result<Config> load_config(const std::string &path) { return from_tree(yaml::parse_file(path)); }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/lifecycle/lost_node.h"
 #include "agent/lifecycle/mirror.h"
 #include "agent/result.h"
 
@@ -67,14 +68,35 @@ struct GresConfig {
     bool ignore = false;   // "as: ignore" (ephemeral-storage, from the start)
 };
 
+// controller.lease: which of several controllers leads.
+struct LeaseConfig {
+    std::string ns = "berth-system";
+    std::string name;      // empty: the cluster's scheduler_name
+    std::string identity;  // empty: the host's name
+    std::chrono::seconds duration{15};        // a holder that is silent for so long is succeeded
+    std::chrono::seconds renew_deadline{10};  // a holder that cannot renew for so long stops writing
+    std::chrono::seconds retry{2};
+};
+
+// A number, or a share of slurmctld's MaxJobCount.
+struct PlaceholderCap {
+    std::uint32_t number = 0;  // 0: the share
+    unsigned percent = 50;
+
+    std::uint32_t of(std::uint32_t max_job_count) const;
+    bool operator==(const PlaceholderCap &) const = default;
+};
+
 struct ControllerConfig {
     std::uint16_t doorbell_port = 0;             // TCP port slurmctld rings; 0: any free one
     std::string notify_socket = "/run/berth/notify.sock";   // where job_submit_berth.so says that a placeholder was changed
     std::string placeholder_table = "/run/berth/placeholders";  // what job_submit_berth.so reads
     std::chrono::seconds reconcile{30};
     unsigned submit_threads = 4;
+    PlaceholderCap max_placeholders;             // that live in Slurm at a time; the others wait in the controller
     std::chrono::milliseconds condition_delay{1000};  // a pod that waits longer than this is told why
     std::chrono::seconds warn{300};              // so long before the end of their job pods are told; 0: never
+    LeaseConfig lease;
 };
 
 // services: pods of ReplicaSets and StatefulSets, which are meant to run on, in partitions with a time limit.
@@ -93,6 +115,7 @@ struct NodesConfig {
     MirrorPolicy mirror;
     std::chrono::seconds not_ready_patience{40};  // a node that is not ready for less is left alone
     std::vector<NodeMapConfig> map;
+    OnLostNode lost = OnLostNode::wait;  // for the kubelet of a pod on a dead node, or delete the pod by force
     bool taint = false;  // defaults.managed_taint is put on every node that both sides have
 };
 
@@ -116,6 +139,13 @@ struct HoldConfig {
     std::chrono::seconds api_down{600};   // how long the hold's clock may stand still while the API server is away
 };
 
+// web: metrics, health and the status page.
+struct WebConfig {
+    std::string listen = "127.0.0.1:9484";  // the controller's; "off": nowhere
+    std::string node_listen = "off";        // of a process with the node role alone
+    bool beyond_loopback = false;           // other hosts may reach them
+};
+
 struct Config {
     std::string key_file = "/etc/berth/key";  // seals what nodes trust; SlurmUser and root may read it
     std::string log_level = "info";
@@ -135,6 +165,7 @@ struct Config {
     NodesConfig nodes;
     NodeConfig node;
     HoldConfig hold;
+    WebConfig web;
 };
 
 Result<Config> load_config(const std::string &path);

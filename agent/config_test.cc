@@ -51,14 +51,22 @@ void check_defaults(const Config &got, const Config &expected) {
     check_text(got.controller.placeholder_table, expected.controller.placeholder_table);
     ck_assert(got.controller.reconcile == expected.controller.reconcile);
     ck_assert_uint_eq(got.controller.submit_threads, expected.controller.submit_threads);
+    ck_assert(got.controller.max_placeholders == expected.controller.max_placeholders);
     ck_assert(got.controller.condition_delay == expected.controller.condition_delay);
     ck_assert(got.controller.warn == expected.controller.warn);
+    check_text(got.controller.lease.ns, expected.controller.lease.ns);
+    check_text(got.controller.lease.name, expected.controller.lease.name);
+    check_text(got.controller.lease.identity, expected.controller.lease.identity);
+    ck_assert(got.controller.lease.duration == expected.controller.lease.duration);
+    ck_assert(got.controller.lease.renew_deadline == expected.controller.lease.renew_deadline);
+    ck_assert(got.controller.lease.retry == expected.controller.lease.retry);
     ck_assert(got.services.renew == expected.services.renew);
     ck_assert_uint_eq(got.services.renew_up_to_minutes, expected.services.renew_up_to_minutes);
     ck_assert(got.nodes.mirror.on_slurm_drain == expected.nodes.mirror.on_slurm_drain);
     ck_assert(got.nodes.mirror.drain_in_slurm == expected.nodes.mirror.drain_in_slurm);
     ck_assert(got.nodes.not_ready_patience == expected.nodes.not_ready_patience);
     ck_assert(got.nodes.taint == expected.nodes.taint);
+    ck_assert(got.nodes.lost == expected.nodes.lost);
     check_text(got.node.run_dir, expected.node.run_dir);
     check_text(got.node.kube_name, expected.node.kube_name);
     check_text(got.node.cgroup_mount, expected.node.cgroup_mount);
@@ -69,6 +77,9 @@ void check_defaults(const Config &got, const Config &expected) {
     ck_assert(got.hold.limit == expected.hold.limit);
     ck_assert(got.hold.kill_wait == expected.hold.kill_wait);
     ck_assert(got.hold.api_down == expected.hold.api_down);
+    check_text(got.web.listen, expected.web.listen);
+    check_text(got.web.node_listen, expected.web.node_listen);
+    ck_assert(got.web.beyond_loopback == expected.web.beyond_loopback);
     ck_assert_uint_eq(got.gres.size(), expected.gres.size());
     for (std::size_t i = 0; i < got.gres.size(); i++) {
         check_text(got.gres[i].resource, expected.gres[i].resource);
@@ -141,9 +152,10 @@ START_TEST(the_example_shows_every_key) {
         "service_account user group accounts partitions qos reservations may_set_priority defaults "
         "memory cpu time_limit exclusive gang managed_taint gres resource license as unmet resources "
         "pod_affinity topology_spread priority_classes qos nice features label controller doorbell_port notify_socket "
-        "placeholder_table reconcile submit_threads condition_delay warn services renew renew_up_to nodes on_slurm_drain "
-        "on_kubernetes_trouble not_ready_patience map slurm kubernetes taint node run_dir kube_name "
-        "cgroup_mount cgroup_root isolation hold max_grace limit kill_wait api_down");
+        "placeholder_table reconcile submit_threads max_placeholders condition_delay warn lease identity duration renew_deadline retry services renew renew_up_to nodes on_slurm_drain "
+        "on_kubernetes_trouble not_ready_patience map slurm kubernetes lost taint node run_dir kube_name "
+        "cgroup_mount cgroup_root isolation hold max_grace limit kill_wait api_down "
+        "web listen node_listen beyond_loopback");
     for (std::string key; keys >> key;)
         ck_assert_msg(text.find(key + ":") != std::string::npos, "%s", key.c_str());
 }
@@ -184,13 +196,15 @@ priority_classes:
   - {name: system-node-critical, nice: -5, qos: q.1}
   - {name: patient, nice: 100}
 features: [{label: example.com/model}, {label: zone}]
-controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8,
-             condition_delay: 250ms, warn: 90s}
+controller: {doorbell_port: 6820, notify_socket: /n, placeholder_table: /t, reconcile: 1m, submit_threads: 8, max_placeholders: 20%,
+             condition_delay: 250ms, warn: 90s,
+             lease: {namespace: ns, name: l, identity: ctl1.example, duration: 30s, renew_deadline: 20s, retry: 4s}}
 services: {renew: true, renew_up_to: 2d}
-nodes: {on_slurm_drain: mark, on_kubernetes_trouble: nothing, not_ready_patience: 2m, taint: true,
+nodes: {on_slurm_drain: mark, on_kubernetes_trouble: nothing, not_ready_patience: 2m, lost: force, taint: true,
         map: [{slurm: n1, kubernetes: worker-1}, {slurm: n2, kubernetes: worker-2.example}]}
 node: {run_dir: /run/berth/%n, kube_name: n1.example, cgroup_mount: /c, cgroup_root: /kube/%n, isolation: cores, reconcile: 10s}
 hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
+web: {listen: "[::1]:80", node_listen: 0.0.0.0:81, beyond_loopback: true}
 )");
     Config expected;
     expected.key_file = "/k";
@@ -205,14 +219,17 @@ hold: {max_grace: 1m, limit: 60s, kill_wait: 5s, api_down: 1h}
     expected.topology_spread = Unmet::refuse;
     expected.priority_classes = {{"urgent", "high", {}}, {"system-node-critical", "q.1", -5}, {"patient", "", 100}};
     expected.features = {{"example.com/model"}, {"zone"}};
-    expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, std::chrono::milliseconds(250), std::chrono::seconds(90)};
+    expected.controller = {6820, "/n", "/t", std::chrono::seconds(60), 8, {0, 20}, std::chrono::milliseconds(250), std::chrono::seconds(90),
+                           {"ns", "l", "ctl1.example", std::chrono::seconds(30), std::chrono::seconds(20), std::chrono::seconds(4)}};
     expected.services = {true, 2880};
     expected.nodes.mirror = {OnSlurmDrain::mark, false};
     expected.nodes.not_ready_patience = std::chrono::seconds(120);
     expected.nodes.taint = true;
+    expected.nodes.lost = OnLostNode::force;
     ck_assert_uint_eq(got.nodes.map.size(), 2);
     check_text(got.nodes.map[1].slurm + " " + got.nodes.map[1].kubernetes, "n2 worker-2.example");
     expected.node = {"/run/berth/%n", "n1.example", "/c", "/kube/%n", Isolation::cores, std::chrono::seconds(10)};
+    expected.web = {"[::1]:80", "0.0.0.0:81", true};
     expected.hold = {std::chrono::seconds(60), std::chrono::seconds(60), std::chrono::seconds(5),
                      std::chrono::seconds(3600)};
     check_defaults(got, expected);
@@ -262,6 +279,9 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"hold: {maxGrace: 5s}\n", "t.yaml:3: hold.maxGrace: unknown key", {"perhaps max_grace"}},
         {"Tenants: []\n", "t.yaml:3: Tenants: unknown key", {"perhaps tenants", "key_file"}},
         {"controller: {warn: 500ms}\n", "t.yaml:3: controller.warn: \"500ms\"", {"5m", "0 for no warning"}},
+        {"controller: {lease: {duration: 10s}}\n", "t.yaml:3: controller.lease: duration (10s) is not longer", {"11s or more"}},
+        {"controller: {lease: {retry: 6s}}\n", "t.yaml:3: controller.lease: renew_deadline (10s) is shorter", {"12s or more"}},
+        {"controller: {lease: {identity: 'a b'}}\n", "t.yaml:3: controller.lease.identity: \"a b\"", {"printable"}},
         {"services: {renew_up_to: forever}\n", "t.yaml:3: services.renew_up_to: \"forever\"", {"unlimited", "30d"}},
         {"zebra: 1\n", "t.yaml:3: zebra: unknown key; accepted are key_file", {}},
         {tenant + "  acounts: [x]\n", "t.yaml:6: tenants[0].acounts: unknown key", {"perhaps accounts"}},
@@ -322,6 +342,10 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"controller:\n  doorbell_port: 65536\n", "t.yaml:4: controller.doorbell_port: \"65536\"", {"0 to 65535"}},
         {"controller:\n  doorbell_port: x\n", "t.yaml:4: controller.doorbell_port: \"x\"", {"whole numbers"}},
         {"controller:\n  submit_threads: 0\n", "t.yaml:4: controller.submit_threads: \"0\"", {"1 to 64"}},
+        {"controller:\n  max_placeholders: 0\n", "t.yaml:4: controller.max_placeholders: \"0\" is refused", {"from 1"}},
+        {"controller:\n  max_placeholders: 95%\n", "t.yaml:4: controller.max_placeholders: \"95%\" is refused", {"90%"}},
+        {"controller:\n  max_placeholders: -5\n", "t.yaml:4: controller.max_placeholders: \"-5\" is refused", {"a number"}},
+        {"controller:\n  max_placeholders: 5x\n", "t.yaml:4: controller.max_placeholders: \"5x\" is refused", {"a number"}},
         {"controller:\n  reconcile: 30\n", "t.yaml:4: controller.reconcile: \"30\" is not a duration", {"30s"}},
         {"controller:\n  reconcile: 0s\n", "t.yaml:4: controller.reconcile: \"0s\"", {"above 0"}},
         {"controller:\n  reconcile: 1500ms\n", "t.yaml:4: controller.reconcile: \"1500ms\"", {"whole seconds"}},
@@ -337,6 +361,9 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
          {"one entry"}},
         {"node:\n  kube_name: N_1\n", "t.yaml:4: node.kube_name: \"N_1\"", {"accepted"}},
         {"node:\n  run_dir: run\n", "t.yaml:4: node.run_dir: \"run\"", {"absolute"}},
+        {"web:\n  listen: localhost:80\n", "t.yaml:4: web.listen: \"localhost:80\" is no address", {"127.0.0.1:9484", "off"}},
+        {"web:\n  listen: 0.0.0.0:80\n", "t.yaml:4: web.listen: \"0.0.0.0:80\" can be reached from other hosts", {"web.beyond_loopback: true"}},
+        {"web:\n  beyond_loopback: false\n  node_listen: \"[::]:80\"\n", "t.yaml:5: web.node_listen: ", {"loopback"}},
         {"hold:\n  max_grace: 60s\n  limit: 59s\n", "t.yaml:5: hold.limit: ", {"59s", "60s or more"}},
         {"hold:\n  max_grace: 181s\n", "t.yaml:4: hold.max_grace: ", {"180s", "181s or more"}},
         {"hold:\n  limit: 100s\n", "t.yaml:4: hold.limit: ", {"120s or more"}},

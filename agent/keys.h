@@ -13,6 +13,7 @@ constexpr const char *gang = "berth.dev/gang";
 constexpr const char *ending = "berth.dev/Ending";  // a pod's condition
 constexpr const char *nonce = "berth.dev/nonce";
 constexpr const char *slot = "berth.dev/slot";  // of a gang's pod: "PART.SLOT"
+constexpr const char *term = "berth.dev/term";  // of the controllers' Lease: which leadership this is; a number that only grows
 constexpr const char *warn = "berth.dev/warn";  // how long before its job's end a pod is warned
 
 constexpr const char *suspended = "berth.dev/Suspended";  // a condition: slurmctld has suspended the pod's job

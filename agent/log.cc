@@ -1,6 +1,7 @@
 #include "agent/log.h"
 
 #include <spdlog/async.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -12,10 +13,11 @@ namespace berth::log {
 
 namespace {
 
-constexpr std::size_t queue_lines = 1024;
+constexpr std::size_t queue_lines = 1024, recent_lines = 120;
 
 std::shared_ptr<spdlog::details::thread_pool> writer;
 std::shared_ptr<spdlog::async_logger> logger;
+std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> kept;  // filled by the writer's thread
 
 spdlog::level::level_enum to_spdlog(Level level) {
     switch (level) {
@@ -44,8 +46,11 @@ bool under_journal = false;
 void start(Level lowest, std::string_view name) {
     under_journal = std::getenv("JOURNAL_STREAM") != nullptr;
     writer = std::make_shared<spdlog::details::thread_pool>(queue_lines, 1);
-    logger = std::make_shared<spdlog::async_logger>(std::string(name), std::make_shared<spdlog::sinks::stderr_sink_mt>(),
-                                                    writer, spdlog::async_overflow_policy::overrun_oldest);
+    kept = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(recent_lines);
+    kept->set_level(spdlog::level::info);
+    const std::vector<spdlog::sink_ptr> sinks{std::make_shared<spdlog::sinks::stderr_sink_mt>(), kept};
+    logger = std::make_shared<spdlog::async_logger>(std::string(name), sinks.begin(), sinks.end(), writer,
+                                                    spdlog::async_overflow_policy::overrun_oldest);
     logger->set_level(to_spdlog(lowest));
     logger->set_pattern(under_journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%e %n %l: %v");
     logger->flush_on(spdlog::level::debug);
@@ -54,6 +59,7 @@ void start(Level lowest, std::string_view name) {
 void stop() {
     logger.reset();
     writer.reset();
+    kept.reset();
 }
 
 bool enabled(Level level) { return logger ? logger->should_log(to_spdlog(level)) : level >= Level::info; }
@@ -67,6 +73,22 @@ void write(Level level, std::string_view text) {
         logger->log(to_spdlog(level), "{}{}", journal_priority(level), text);
     else
         logger->log(to_spdlog(level), text);
+}
+
+std::vector<Line> recent() {
+    std::vector<Line> out;
+    if (!kept)
+        return out;
+    for (const auto &message : kept->last_raw()) {
+        std::string_view text(message.payload.data(), message.payload.size());
+        if (under_journal && text.starts_with('<'))
+            text.remove_prefix(3);
+        const Level level = message.level >= spdlog::level::err    ? Level::error
+                            : message.level >= spdlog::level::warn ? Level::warning
+                                                                   : Level::info;
+        out.push_back({message.time, level, std::string(text)});
+    }
+    return out;
 }
 
 std::size_t dropped() { return writer ? writer->overrun_counter() : 0; }

@@ -5,8 +5,11 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace berth::log {
 
@@ -17,6 +20,14 @@ void stop();                                      // writes what is queued
 void write(Level level, std::string_view text);
 bool enabled(Level level);
 std::size_t dropped();
+
+struct Line {
+    std::chrono::system_clock::time_point when;
+    Level level;
+    std::string text;
+};
+// The latest lines from info on, the oldest first; none before start().
+std::vector<Line> recent();
 
 template <class... A>
 void debug(fmt::format_string<A...> f, A &&...a) {

@@ -117,6 +117,8 @@ void Loop::run_posted() {
         fn();
 }
 
+void Loop::answer_watchdog() { must(sd_event_set_watchdog(event_, true), "sd_event_set_watchdog"); }
+
 int Loop::run() { return sd_event_loop(event_); }
 
 void Loop::run_until(const std::function<bool()> &done) {

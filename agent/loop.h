@@ -37,6 +37,8 @@ class Loop {
     // Runs fn on the loop's thread soon. Thread-safe; the order of one caller's posts is kept.
     void post(std::function<void()> fn);
 
+    // From now on systemd's watchdog, if it watches us (WatchdogSec=), is told while events are handled, so that a loop that is stuck is ended.
+    void answer_watchdog();
     int run();  // until quit(); returns its argument
     void quit(int status = 0);
     // Runs until done() is true; it is asked after each event. For programs that wait for one answer after the other.

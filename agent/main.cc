@@ -1,11 +1,12 @@
 // berthd: the agent. main() reads the command line and the configuration, starts the roles on one event loop, and stops
-// them on SIGTERM or SIGINT. Everything else lives in the roles.
+// them on SIGTERM or SIGINT; SIGHUP is agent/reload.h. Everything else lives in the roles.
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
 
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <systemd/sd-daemon.h>
 
 #include <CLI/CLI.hpp>
@@ -18,9 +19,11 @@
 #include "agent/config_check.h"
 #include "agent/log.h"
 #include "agent/loop.h"
+#include "agent/reload.h"
 #include "agent/role.h"
 #include "agent/slurm/het_submit.h"
 #include "agent/translate/annotations.h"
+#include "agent/web/site.h"
 
 namespace berth {
 namespace {
@@ -42,6 +45,7 @@ void block_signals() {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -75,6 +79,7 @@ class Shutdown {
                     loop_.quit(0);
             });
     }
+    bool begun() const { return begun_; }
 
   private:
     Loop &loop_;
@@ -96,13 +101,21 @@ int run(const Options &options, const Config &config) {
     Shutdown shutdown(loop, roles);
     const SourcePtr on_term = loop.on_signal(SIGTERM, [&] { shutdown.begin("SIGTERM"); });
     const SourcePtr on_int = loop.on_signal(SIGINT, [&] { shutdown.begin("SIGINT"); });
+    const SourcePtr on_hup = loop.on_signal(SIGHUP, [&] {
+        if (!shutdown.begun())
+            reload(loop, {options.config_path, options.controller, options.node_name});
+    });
     for (const std::unique_ptr<Role> &role : roles) {
         if (Result<void> started = role->start(); !started) {
             log::error("cannot start: {}", started.error());
             return kExitFailure;
         }
     }
-    sd_notify(0, "READY=1");
+    web::Site site(loop, roles);
+    site.open(config.web, options.controller);
+    // The controller says more when it knows whether it leads.
+    tell_ready("runs by " + options.config_path);
+    loop.answer_watchdog();
     return loop.run();
 }
 
@@ -138,11 +151,13 @@ int main(int argc, char **argv) {
         fmt::print(stderr, "berthd: --node: \"{}\" is not a node name that Slurm has\n", options.node_name);
         return kExitUsage;
     }
-    const Result<Config> config = load_config(options.config_path);
+    const Result<Config> config = trusted_config(options.config_path);
     if (!config) {
         fmt::print(stderr, "berthd: {}\n", config.error());
         return kExitFailure;
     }
+    // The key and the credentials are in this process: no core, and no look into it for others of the same user.
+    prctl(PR_SET_DUMPABLE, 0);
 
     block_signals();
     log::start(level_of(options.log_level.empty() ? config->log_level : options.log_level), "berthd");

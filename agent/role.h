@@ -8,6 +8,7 @@
 
 #include "agent/config.h"
 #include "agent/loop.h"
+#include "agent/metrics.h"
 #include "agent/result.h"
 
 namespace berth {
@@ -22,6 +23,12 @@ class Role {
     // Takes no new work, ends what is under way, and calls `done` once, perhaps before it returns. The role may be
     // destroyed afterwards, and also without stop(): all state lives in Slurm and Kubernetes.
     virtual void stop(std::function<void()> done) = 0;
+
+    // For agent/web/: what it still waits for before it can do its work, "" when it does it or stands by; what is so now; and for the
+    // controller's role the picture of web::Status.
+    virtual std::string waits_for() const { return {}; }
+    virtual void measure(metrics::Gauges &) {}
+    virtual std::string status_json() { return {}; }
 };
 
 std::unique_ptr<Role> make_controller(Loop &loop, const Config &config);

@@ -58,8 +58,12 @@ void Controller::on_pod(kube::Pod &&pod) {
     if (const auto known = by_pod_.find(pod.uid); known != by_pod_.end()) {
         const WorkloadPtr workload = known->second;
         Member &member = workload->members.at(pod.uid);
-        const bool news = !same_request(member.pod, pod);
+        const bool news = !same_request(member.pod, pod), was_bound = member.bound();
         member.pod = std::move(pod);
+        if (!was_bound && member.bound())
+            note_bound(*workload, member);
+        if (!member.ready())
+            notices_->drop(member.pod.uid);
         if (workload->gang())
             workload->note_end(member.pod);
         if (!workload->group.empty())
@@ -102,6 +106,7 @@ void Controller::on_pod_removed(const kube::Pod &pod) {
         return;
     const WorkloadPtr workload = found->second;
     by_pod_.erase(found);
+    notices_->drop(pod.uid);
     owners_->forget(pod);
     if (!workload->group.empty())
         groups_->on_pod_removed(workload->group, pod.uid);
@@ -153,6 +158,8 @@ void Controller::add_member(const WorkloadPtr &workload, kube::Pod &&pod) {
     Member &member = workload->members[pod.uid];
     member.ending_reason = pod.ending_reason;
     member.ending_message = pod.ending_message;
+    if (jobs_listed_)
+        member.arrived = loop_.now();
     member.pod = std::move(pod);
 }
 
@@ -190,8 +197,9 @@ void Controller::reconsider(const WorkloadPtr &workload, const std::function<voi
             workload->obstacle = std::move(fresh.obstacle);
             return then();
         }
-        if (workload->state != State::idle && workload->state != State::refused)
+        if (workload->state != State::idle && workload->state != State::refused && workload->state != State::waiting)
             return then();
+        turnstile_.leave(workload);
         auto members = std::move(workload->members);
         workload->members.clear();
         close(workload);
@@ -219,7 +227,7 @@ void Controller::on_owner(const ObjectPtr &object, bool removed) {
             touched.insert(touched.end(), found->second.begin(), found->second.end());
     for (const WorkloadPtr &workload : touched) {
         // The pods of a PodGroup outlive it, and may find another one of its name; those of other owners go with them.
-        const bool gathers = object->kind == "PodGroup" && (workload->state == State::idle || workload->state == State::refused);
+        const bool gathers = object->kind == "PodGroup" && (workload->state == State::idle || workload->state == State::refused || workload->state == State::waiting);
         if (removed && workload->gang() && workload->who.owner_uid == object->uid && !gathers) {
             workload->who.deleted = workload->who.deleted || !workload->who.finished;
             workload->who.finished = true;

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "agent/cluster.h"
@@ -15,6 +16,7 @@ namespace berth {
 namespace {
 
 constexpr std::chrono::milliseconds first_backoff{1'000}, most_backoff{60'000};
+constexpr std::chrono::milliseconds fence_backoff{5'000};  // before what a closed fence held back is tried again
 
 std::string fresh_nonce() {
     std::uint64_t value = 0;
@@ -25,24 +27,29 @@ std::string fresh_nonce() {
 
 }  // namespace
 
-Controller::Controller(Loop &loop, const Config &config, const ClusterConfig &cluster)
-    : loop_(loop), config_(config), cluster_(cluster), identities_(system_identities()), nodes_(config.nodes.map),
-      doorbell_(loop, [this] { look_soon(std::chrono::milliseconds(0)); }), table_(config.controller.placeholder_table) {}
+Controller::Controller(Loop &loop, const Config &config, const ClusterConfig &cluster, Mandate mandate)
+    : loop_(loop), config_(config), cluster_(cluster), mandate_(std::move(mandate)), identities_(system_identities()), nodes_(config.nodes.map),
+      doorbell_(loop, [this] {
+          rang_ = std::time(nullptr);
+          look_soon(std::chrono::milliseconds(0));
+      }), table_(config.controller.placeholder_table),
+      turnstile_(2 * config.controller.submit_threads, std::random_device{}()) {}
 
 Controller::~Controller() = default;
 
 Result<void> Controller::start() {
-    auto http = connect(loop_, cluster_);
+    auto http = connect(loop_, cluster_, only_trusted, {.user_agent = "berthd/" + mandate_.holder, .fence = mandate_.fence});
     if (!http)
         return Error{http.error()};
     http_ = std::move(*http);
     api_ = std::make_unique<kube::Api>(*http_, "berth-controller", cluster_.name);
+    notices_ = std::make_unique<Notices>(loop_, *api_);
     slurm::start();
     if (auto opened = doorbell_.open(config_.controller.doorbell_port, config_.controller.notify_socket, slurm::slurm_user()); !opened)
         return opened;
     if (auto opened = table_.open(); !opened)
         return opened;
-    submitters_ = std::make_unique<Workers>(loop_, config_.controller.submit_threads);
+    submitters_ = std::make_unique<Workers>(loop_, config_.controller.submit_threads, mandate_.fence);
     lookers_ = std::make_unique<Workers>(loop_, 1);
     groups_ = std::make_unique<PodGroups>(loop_, *api_);
     owners_ = std::make_unique<Owners>(loop_, *http_,
@@ -88,6 +95,9 @@ Result<void> Controller::start() {
 void Controller::stop(std::function<void()> done) {
     look_timer_.reset();
     reconcile_timer_.reset();
+    admit_timer_.reset();
+    tell_timer_.reset();
+    alive_.reset();
     pods_watch_.reset();
     nodes_watch_.reset();
     owners_.reset();
@@ -107,6 +117,12 @@ void Controller::post(const WorkloadPtr &workload, Event event) {
     if (next.next != workload->state)
         log::debug("{}: {} --{}--> {}", workload->full_name(), name(workload->state), name(event), name(next.next));
     workload->state = next.next;
+    if (next.next != State::waiting)
+        turnstile_.leave(workload);
+    // What it was to be told while it waited is not true any more.
+    if (next.next == State::berthed || next.next == State::docked || next.next == State::dismissing || next.next == State::over)
+        for (const auto &[uid, member] : workload->members)
+            notices_->drop(uid);
     if (next.next == State::over || next.next == State::docked || next.next == State::idle) {
         workload->timer.reset();
         workload->backoff = {};
@@ -123,6 +139,7 @@ void Controller::post(const WorkloadPtr &workload, Event event) {
 void Controller::act(const WorkloadPtr &workload, Action action) {
     switch (action) {
     case Action::none: return;
+    case Action::wait: return wait_for_turn(workload);
     case Action::submit: return submit(workload);
     case Action::tell_refused: return tell_refused(workload);
     case Action::cancel_job: {
@@ -181,6 +198,8 @@ void Controller::submit(const WorkloadPtr &workload) {
     w.ends.clear();
     const auto refuse = [&](std::string problem) {
         w.problem = std::move(problem);
+        turnstile_.answered(workload, Turnstile::Answer::unasked, loop_.now());
+        admit_soon();
         post(workload, Event::submit_refused);
     };
     if (!w.obstacle.empty())
@@ -201,6 +220,7 @@ void Controller::submit(const WorkloadPtr &workload) {
     ticket.name = w.who.name;
     ticket.uid = w.who.key;
     ticket.nonce = w.nonce = fresh_nonce();
+    ticket.term = mandate_.term;
     ticket.parts = static_cast<std::uint32_t>(shapes->size());
     ticket.gang = w.who.size;
     ticket.plain = !w.gang() && pods.front()->claims.empty() && pods.front()->placement == nullptr;
@@ -242,13 +262,18 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
     using Outcome = slurm::Submission::Outcome;
     workload->job_known = loop_.now();
     workload->job = result.job;
+    workload->queued = result.outcome != Outcome::running;
+    const auto answer = [&](Turnstile::Answer how) { turnstile_.answered(workload, how, loop_.now(), result.problem); };
+    admit_soon();
     switch (result.outcome) {
     case Outcome::queued:
     case Outcome::running:
         log::info("{} has job {}, {}", workload->title(), result.job, result.outcome == Outcome::running ? "allocated at once" : "queued");
         for (std::uint32_t part = 0; part < workload->parts; ++part)
             table_.set(result.job + part, workload->tenant);
+        answer(Turnstile::Answer::taken);
         workload->backoff = {};
+        workload->refusals = 0;
         tell_notes(workload);
         post(workload, result.outcome == Outcome::running ? Event::submit_running : Event::submit_queued);
         if (workload->state == State::queued) {
@@ -262,12 +287,22 @@ void Controller::submitted(const WorkloadPtr &workload, const slurm::Submission 
             settle(workload);
         return;
     case Outcome::refused:
+        answer(Turnstile::Answer::refused);
         workload->problem = "Slurm refuses the job: " + result.problem;
         return post(workload, Event::submit_refused);
+    case Outcome::limit:
+    case Outcome::full:
+        answer(result.outcome == Outcome::full ? Turnstile::Answer::full : Turnstile::Answer::limit);
+        log::info("{} waits: {}", workload->title(), result.problem);
+        post(workload, Event::submit_deferred);
+        if (workload->state == State::over)
+            hand_on(workload);
+        return;
     case Outcome::unsure:
+        answer(Turnstile::Answer::full);
         log::warning("submitting for {}: {}; looking for the job before another try", workload->title(), result.problem);
         post(workload, Event::submit_unsure);
-        return look_soon(first_backoff);
+        return look_soon(mandate_.fence->open() ? first_backoff : fence_backoff);
     }
 }
 
@@ -295,8 +330,11 @@ void Controller::end_job(std::uint32_t job, std::function<Result<void>()> how, c
 }
 
 void Controller::retry_later(const WorkloadPtr &workload, std::chrono::milliseconds at_least) {
-    workload->backoff = std::max(at_least, workload->backoff.count() == 0 ? first_backoff : std::min(workload->backoff * 2, most_backoff));
-    workload->timer = loop_.after(workload->backoff, [this, weak = std::weak_ptr<Workload>(workload)] {
+    // However many are refused, slurmctld is asked no more than twenty times a second in all.
+    const auto most = std::max<std::chrono::milliseconds>(most_backoff, refused_ * std::chrono::milliseconds(50));
+    workload->backoff = std::max(at_least, workload->backoff.count() == 0 ? first_backoff : std::min(workload->backoff * 2, most));
+    const std::chrono::milliseconds jitter(std::random_device{}() % static_cast<unsigned>(workload->backoff.count() / 8));
+    workload->timer = loop_.after(workload->backoff + jitter, [this, weak = std::weak_ptr<Workload>(workload)] {
         const WorkloadPtr still = weak.lock();
         if (!still)
             return;
@@ -311,10 +349,6 @@ void Controller::retry_later(const WorkloadPtr &workload, std::chrono::milliseco
                 post(still, Event::retry);
         });
     });
-}
-
-std::unique_ptr<Role> make_controller(Loop &loop, const Config &config) {
-    return std::make_unique<Controller>(loop, config, config.clusters.front());
 }
 
 }  // namespace berth

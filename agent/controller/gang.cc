@@ -53,7 +53,7 @@ void Controller::settle_gang(const WorkloadPtr &workload) {
     if (!jobs_listed_ || w.state == State::over)
         return;
     const std::size_t live = w.count(&Member::live);
-    const bool waits = w.state == State::idle || w.state == State::refused;
+    const bool waits = w.state == State::idle || w.state == State::refused || w.state == State::waiting;
     const std::size_t size = waits || w.placed == 0 ? w.who.size : w.placed;
     if (live == 0) {
         const bool succeeded = w.ends.size() >= size &&
@@ -100,7 +100,7 @@ void Controller::settle_late_members(const WorkloadPtr &workload) {
         return;
     // The slot of a pod that is on its way out is free for the one that replaces it, once its node has proven it gone.
     const auto docked_live = static_cast<std::size_t>(std::count_if(w.members.begin(), w.members.end(), [](const auto &entry) {
-        return entry.second.live() && entry.second.bound() && !entry.second.pod.deleting;
+        return entry.second.docked() && !entry.second.pod.deleting;
     }));
     // How much room Slurm really gave is known from the first look at the running job on.
     if (!w.seen || w.seen->state == slurm::JobState::pending)

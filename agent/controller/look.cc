@@ -6,6 +6,7 @@
 #include "agent/controller/controller.h"
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/metrics.h"
 
 namespace berth {
 
@@ -15,12 +16,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds look_failed{1'000};
 constexpr milliseconds look_spacing{20};
 constexpr milliseconds node_spacing{5'000};
+constexpr milliseconds native_spacing{2'000};  // the jobs of others are only shown
 constexpr int look_share = 3;  // between two looks, three times as long as one took: slurmctld has other things to do
 // A pod that is over leaves its job to the node's agent, which ends it once the processes are gone. So many reconciles it has for that.
 constexpr int orphan_patience = 2;
 constexpr std::chrono::minutes ids_are_reused_for{10};  // after slurmctld's restart
-
-bool lives(const slurm::Job &job) { return job.state != slurm::JobState::ended && !job.completing; }
 
 // Jobs of one nonce are one submission.
 std::map<std::string, std::vector<Placing>> placings_by_key(const std::vector<slurm::Job> &jobs) {
@@ -68,19 +68,26 @@ void Controller::look_now() {
         want_nodes_ = false;
         nodes_asked_ = loop_.now();
     }
+    const bool show_native = config_.web.listen != "off" && loop_.now() - shown_.natives >= native_spacing;
     lookers_->submit(
-        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_, ask_nodes, since = nodes_as_of_]() -> Result<Look> {
-            Look look{began, ask_nodes, {}, 0, {}};
-            // The slow question is asked at the reconcile alone.
-            if (ask)
-                look.boot_time = slurm::boot_time();
+        [cluster = cluster_.name, began = loop_.now(), ask = ask_boot_time_, ask_nodes, since = nodes_as_of_,
+         term = mandate_.term, show_native]() -> Result<Look> {
+            Look look{began, ask_nodes, {}, 0, 0, 0, {}, {}, {}};
+            if (show_native)
+                look.native.emplace();
+            // The slow question is asked at the reconcile alone. Once slurmctld knows our term, what a leader before us still sends is refused:
+            // whatever it submitted is among the jobs that are loaded after this. A slurmctld that was restarted is told again.
+            if (ask) {
+                std::tie(look.boot_time, look.max_job_count) = slurm::boot_time();
+                look.unheard = slurm::announce_term(cluster, term);
+            }
             if (ask_nodes) {
                 auto nodes = slurm::load_nodes(since);
                 if (!nodes)
                     return Error{nodes.error()};
                 look.nodes = std::move(*nodes);
             }
-            auto jobs = slurm::load_all(cluster);
+            auto jobs = slurm::load_all(cluster, look.records, show_native ? &*look.native : nullptr);
             if (!jobs)
                 return Error{jobs.error()};
             look.jobs = std::move(*jobs);
@@ -102,6 +109,15 @@ void Controller::looked(Result<Look> answer) {
         want_nodes_ = true;
         return look_soon(look_failed);
     }
+    // Not worth a standstill: our own submissions carry the term, too.
+    if (answer->unheard && *answer->unheard != unheard_) {
+        unheard_ = *answer->unheard;
+        if (!unheard_.empty())
+            log::warning("job_submit_berth.so has not heard that this controller leads: {}; what an earlier leader may still send is taken until "
+                         "it does. Name berth first in JobSubmitPlugins",
+                         unheard_);
+    }
+    note_look(*answer);
     if (answer->nodes) {
         nodes_as_of_ = answer->nodes->as_of;
         nodes_.set_slurm(std::move(answer->nodes->nodes));
@@ -111,7 +127,7 @@ void Controller::looked(Result<Look> answer) {
     services_.clear();
     std::map<std::uint32_t, std::uint32_t> live;
     for (const slurm::Job &job : answer->jobs)
-        if (lives(job))
+        if (job.lives())
             live[job.id] = job.uid;
     // Until everybody has arrived nothing is compared, but the placeholders are guarded although the API server is away.
     if (!jobs_listed_ && (!pods_listed_ || !owners_listed_ || !nodes_.listed() || !arriving_.empty()))
@@ -130,11 +146,12 @@ void Controller::looked(Result<Look> answer) {
         for (std::uint32_t part = 0; workload->job != 0 && workload->job_known > answer->began && part < workload->parts; ++part)
             live[workload->job + part] = workload->tenant;
     table_.replace(live);
+    count_places(*answer, live, all);
 
-    std::set<std::string> known;
+    std::unordered_set<std::string_view> known;
     for (const WorkloadPtr &workload : all)
         known.insert(workload->who.key);
-    auto placings = placings_by_key(answer->jobs);
+    const auto placings = placings_by_key(answer->jobs);
     job_names_.clear();
     unclaimed_.clear();
     std::vector<Placing> orphans;
@@ -153,12 +170,20 @@ void Controller::looked(Result<Look> answer) {
                 unclaimed_.insert(key);
             }
         }
-    for (const WorkloadPtr &workload : all)
-        apply(workload, placings[workload->who.key], *answer);
+    const std::vector<Placing> none;  // most of thousands that wait in the controller have none
+    for (const WorkloadPtr &workload : all) {
+        const auto found = placings.find(workload->who.key);
+        apply(workload, found != placings.end() ? found->second : none, *answer);
+    }
     end_orphans(orphans);
     if (answer->boot_time != 0) {
-        if (boot_time_ != 0 && boot_time_ != answer->boot_time)
+        if (boot_time_ != 0 && boot_time_ != answer->boot_time) {
             slurmctld_changed_ = loop_.now();
+            // What befell a workload's job with the last restart can befall its next one with this.
+            for (const WorkloadPtr &workload : all)
+                if (std::exchange(workload->replaced, false))
+                    workload->unbound_since = {};
+        }
         boot_time_ = answer->boot_time;
         ask_boot_time_ = false;
     }
@@ -187,6 +212,8 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
             cancel(other.first().id, w.who.key, true, fmt::format("job {} holds the place of {}", mine->first().id, w.title()));
 
     const bool settled = w.job_known < look.began;
+    if (mine != nullptr)
+        w.jobless_since = {};
     if (mine != nullptr && (mine->first().id == w.job || settled)) {
         w.job = mine->first().id;
         w.parts = static_cast<std::uint32_t>(mine->parts.size());
@@ -208,6 +235,8 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
             for (const slurm::Job *part : mine->parts)
                 if (part->state == slurm::JobState::ended && w.seen->state != slurm::JobState::ended)
                     w.seen = *part;  // the part whose end took the others along says why
+            if (w.seen->state == slurm::JobState::ended && ended_by_slurm(w) && w.state != State::dismissing && unheard_of(*w.seen))
+                metrics::healed(metrics::Healed::missed_end);
             if (w.seen->state == slurm::JobState::ended && ended_by_slurm(w))
                 post(workload, Event::job_ended);
         }
@@ -217,6 +246,15 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
     }
     const bool expected = w.state == State::queued || w.state == State::berthed || w.state == State::unsure;
     if (mine == nullptr && expected && settled) {
+        // It was there for a moment, before slurmctld found that nobody took its answer and killed it: nobody decided anything (no_verdict).
+        const bool killed_unheard = std::any_of(look.jobs.begin(), look.jobs.end(), [&](const slurm::Job &job) {
+            return job.id == w.job && job.ticket.nonce == w.nonce;
+        });
+        if (killed_unheard) {
+            log::info("job {} of {} was killed because its answer was lost: it is submitted again", w.job, w.title());
+            w.seen.reset();
+            return post(workload, Event::job_lost);
+        }
         if (look.boot_time == 0) {
             ask_boot_time_ = true;
             return look_soon(milliseconds(0));
@@ -225,16 +263,63 @@ void Controller::apply(const WorkloadPtr &workload, const std::vector<Placing> &
         const bool same_slurmctld = boot_time_ != 0 && boot_time_ == look.boot_time && w.state != State::unsure;
         log::warning("job {} of {} is unknown to slurmctld: {}", w.job, w.title(), same_slurmctld ? "it has ended" : "it is submitted again");
         w.seen.reset();
+        metrics::healed(metrics::Healed::unknown_job);
         return post(workload, same_slurmctld ? Event::job_ended : Event::job_lost);
     }
+    if (mine == nullptr && w.state == State::docked && settled)
+        return end_jobless(workload);
     // Pods that waited for the first look.
-    if (mine == nullptr && w.state == State::idle)
+    if (mine == nullptr && w.state == State::idle && !ended_unseen(workload, look))
         settle(workload);
+    if (w.state == State::waiting && loop_.now() - w.waiting_since >= config_.controller.condition_delay)
+        tell_turn(workload);
+}
+
+// Bound pods whose job slurmctld does not know: it ended while no controller looked and its record was dropped, or it was lost. Their node's
+// agent ends them; but it may be away for good, with its node. The patience is for the watch, which may not have told yet that they ended.
+// Once they are gone, pods of the gang that waited for a slot of theirs begin anew.
+void Controller::end_jobless(const WorkloadPtr &workload) {
+    const auto now = loop_.now();
+    const std::uint32_t job = workload->bound_by();
+    const bool waits_for_nothing = workload->gang() && workload->count(&Member::docked) == 0 && workload->count(&Member::ready) > 0;
+    if ((job == 0 && !waits_for_nothing) || !http_->reachable() || workload->jobless_since == std::chrono::steady_clock::time_point{})
+        workload->jobless_since = now;
+    if (now - workload->jobless_since < orphan_patience * config_.controller.reconcile)
+        return;
+    workload->jobless_since = {};
+    workload->seen.reset();
+    metrics::healed(metrics::Healed::jobless_pods);
+    workload->job = job;
+    if (job == 0) {
+        log::warning("{} has no job any more, and pods that wait for it: they get another", workload->title());
+        post(workload, Event::gang_over);
+        return hand_on(workload);
+    }
+    log::warning("job {} of {} is unknown to slurmctld, and its pods are still bound: they are dismissed", job, workload->title());
+    post(workload, Event::job_ended);
+}
+
+// Pods that an earlier controller told to wait for a job, which slurmctld has forgotten since, although it has run all the time: the job has
+// ended. A slurmctld that was restarted meanwhile may have lost it, and a gang that lacks pods may have been taken back by the earlier
+// controller itself: those are submitted again.
+bool Controller::ended_unseen(const WorkloadPtr &workload, const Look &look) {
+    const std::uint32_t told = workload->told_to_wait_for();
+    const std::time_t booted = look.boot_time != 0 ? look.boot_time : boot_time_;
+    const bool known = std::any_of(look.jobs.begin(), look.jobs.end(), [&](const slurm::Job &job) { return job.id == told; });
+    if (told == 0 || known || booted == 0 || workload->oldest() < booted || !workload->nonce.empty() ||
+        workload->count(&Member::ready) < workload->who.size)
+        return false;
+    log::warning("job {} of {} ended while no controller looked, and slurmctld has forgotten it", told, workload->title());
+    metrics::healed(metrics::Healed::unknown_job);
+    workload->job = told;
+    workload->placed = workload->who.size;  // none of them came later than the job
+    post(workload, Event::job_ended);
+    return true;
 }
 
 // A slurmctld that crashed gives the ids of the jobs it lost to the next ones, and a slurmd that knows the id may run no prolog; and
 // one that reads its configuration anew may lose its call for the prolog. Then nobody on the node hears of the job. Once for a workload
-// such a job is given up for another. An agent that is merely away looks the same, and a pod that is bound in that very moment is lost:
+// and a life of slurmctld such a job is given up for another. An agent that is merely away looks the same, and a pod that is bound in that very moment is lost:
 // so only after a patience that counts from when the API could last not be reached, longer where slurmctld was not seen to restart, and
 // only if the API itself says that nothing is bound. A pod that waits for its volumes is left alone: they are made for this node.
 void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
@@ -262,6 +347,7 @@ void Controller::replace_if_unnoticed(const WorkloadPtr &workload) {
         }
         log::warning("job {} of {} runs, but nothing is bound: its node may not have heard of it, or does not take the pod; it is replaced", workload->job,
                      workload->title());
+        metrics::healed(metrics::Healed::unnoticed_job);
         post(workload, Event::job_unnoticed);
     });
 }
@@ -284,8 +370,11 @@ void Controller::end_orphans(const std::vector<Placing> &orphans) {
         const slurm::Job &job = orphan.first();
         const auto since = orphans_.count(job.id) != 0 ? orphans_[job.id] : now;
         still[job.id] = since;
-        if ((orphan.pending() || now - since >= orphan_patience * config_.controller.reconcile) && !orphan.soonest().preempting())
+        if ((orphan.pending() || now - since >= orphan_patience * config_.controller.reconcile) && !orphan.soonest().preempting()) {
+            if (ending_.count(job.id) == 0)
+                metrics::healed(metrics::Healed::orphan_job);
             end_orphan(job);
+        }
     }
     orphans_ = std::move(still);
 }

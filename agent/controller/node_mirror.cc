@@ -7,6 +7,7 @@
 #include "agent/controller/managed_taint.h"
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/metrics.h"
 #include "agent/slurm/nodes.h"
 
 namespace berth {
@@ -59,6 +60,7 @@ void NodeMirror::node_removed(const std::string &kube_name, const std::string &s
     if (slurm_name.empty())
         return;
     slurm_[slurm_name].deleted = kube_name;
+    ++slurm_[slurm_name].deletions;
     settle(slurm_name, "");
 }
 
@@ -175,17 +177,20 @@ void NodeMirror::write_slurm(const std::string &slurm_name, const std::string &k
     const auto call = [slurm_name, reason = steps.drain] {
         return reason.empty() ? slurm::resume_node(slurm_name) : slurm::drain_node(slurm_name, reason);
     };
-    workers_.submit(call, [this, slurm_name, kube_name, reason = steps.drain](const Result<bool> &done) {
+    workers_.submit(call, [this, slurm_name, kube_name, reason = steps.drain, deletions = side.deletions](const Result<bool> &done) {
         SlurmSide &now = slurm_[slurm_name];
         if (done) {
             now.written = loop_.now();
-            now.deleted.clear();
+            if (now.deletions == deletions)  // else it was deleted again meanwhile, which this was not about
+                now.deleted.clear();
             if (!*done)
                 log::debug("Slurm node {} is somebody else's by now", slurm_name);
             else if (reason.empty())
                 tell(kube_name, "Normal", "ResumedInSlurm", "Resuming", fmt::format("Slurm node {} is resumed", slurm_name));
-            else
+            else {
+                metrics::drained(metrics::Drain::kubernetes);
                 tell(kube_name, "Warning", "DrainedInSlurm", "Draining", fmt::format("Slurm node {} is drained: {}", slurm_name, reason));
+            }
             return look_();
         }
         log::warning("{}; trying again", done.error());

@@ -1,5 +1,5 @@
 // NodeMirror: shows each side's state of a node on the other. What follows from what is in agent/lifecycle/mirror.h; this carries it out.
-// Kubernetes tells by its watch. Slurm has no push for a node's change: the controller brings the table with each of its looks.
+// Kubernetes tells by its watch. Slurm has no push for a node's change: the controller brings the table with some of its looks.
 //
 // At most one write a node and side is under way, and the next waits until its effect was seen. Writes to Kubernetes carry the version
 // that was read, writes to Slurm look again first: so nobody's change of the same moment is overwritten. It keeps nothing that matters: after a
@@ -42,6 +42,7 @@ class NodeMirror {
     };
     struct SlurmSide {
         std::string deleted;  // the Kubernetes node that was seen to go
+        unsigned deletions = 0;
         bool writing = false;
         std::chrono::steady_clock::time_point written = std::chrono::steady_clock::time_point::max();
         SourcePtr retry;

@@ -3,6 +3,7 @@
 
 #include "agent/controller/controller.h"
 #include "agent/keys.h"
+#include "agent/lifecycle/lost_node.h"
 #include "agent/log.h"
 #include "agent/slurm/reason.h"
 
@@ -17,21 +18,14 @@ constexpr std::chrono::seconds rejected_for{10};  // a gang that did not start i
 
 }  // namespace
 
-void Controller::write_condition(const WorkloadPtr &workload, Member &member, const std::string &reason, const std::string &message) {
+void Controller::write_condition(Member &member, const std::string &reason, const std::string &message) {
     if (member.told == message || member.pod.scheduled_message == message) {
         member.told = message;
         return;
     }
     member.told = message;
     member.told_at = loop_.now();
-    api_->set_condition(member.ref(), {"PodScheduled", "False", reason, message},
-                        [workload, uid = member.pod.uid, name = member.pod.full_name()](const kube::Response &response) {
-                            if (response.ok() || response.status == 404 || response.status == 409)
-                                return;
-                            log::warning("writing the condition of pod {}: {}", name, response.error);
-                            if (const auto still = workload->members.find(uid); still != workload->members.end())
-                                still->second.told.clear();  // the next look writes it
-                        });
+    notices_->write(member.ref(), {"PodScheduled", "False", reason, message});
 }
 
 // A pod that has a job of its own besides the gang, or in a group that is no gang, says nothing about the group.
@@ -61,7 +55,7 @@ void Controller::tell_waiting(const WorkloadPtr &workload) {
         } else {
             if (never && member.told != message && member.pod.scheduled_message != message)
                 api_->post_event(member.ref(), {"Warning", "FailedScheduling", "Submitting", message});
-            write_condition(workload, member, "Unschedulable", message);
+            write_condition(member, "Unschedulable", message);
         }
     }
     tell_group(*workload, "Unschedulable", message);
@@ -82,7 +76,7 @@ void Controller::tell_gathering(const WorkloadPtr &workload) {
             fmt::format("{} waits for its pods: {} of {} are there", still->title(), still->count(&Member::ready), still->who.size);
         for (auto &[uid, member] : still->members)
             if (member.ready())
-                write_condition(still, member, "WaitingForGang", message);
+                write_condition(member, "WaitingForGang", message);
         tell_group(*still, "WaitingForGang", message);
     });
 }
@@ -96,9 +90,10 @@ void Controller::tell_refused(const WorkloadPtr &workload) {
             if (member.pod.scheduled_message != workload->problem)
                 api_->post_event(member.ref(), {"Warning", "FailedScheduling", "Submitting", workload->problem});
         }
-        write_condition(workload, member, "Unschedulable", workload->problem);
+        write_condition(member, "Unschedulable", workload->problem);
     }
     tell_group(*workload, "Unschedulable", workload->problem);
+    ++workload->refusals;
     retry_later(workload);  // a partition may open, an account may come, an owner may be mended
 }
 
@@ -189,7 +184,27 @@ void Controller::dismiss_member(const WorkloadPtr &workload, Member &member, con
         if (member.ending_reason != event.reason)
             api_->post_event(member.ref(), event);
         api_->remove(member.ref(), -1, [](const kube::Response &) {});
+    } else {
+        force_if_lost(member);
     }
+}
+
+// Its kubelet, which would report the end of it, may be gone.
+void Controller::force_if_lost(Member &member) {
+    const std::string &name = member.pod.node_name;
+    const kube::Node *node = nodes_.kube(name);
+    const std::string slurm_name(member.pod.annotation(keys::slurm_node));  // the Kubernetes node may be deleted by now
+    const std::time_t now = std::time(nullptr);
+    if (!nodes_.known() || slurm_name.empty() || !node_is_lost(nodes_.slurm(slurm_name), node != nullptr && node->ready))
+        member.lost_since = 0;
+    else if (member.lost_since == 0)
+        member.lost_since = now;
+    if (!may_force(config_.nodes.lost, member.lost_since, member.pod.grace_seconds, now))
+        return;
+    const std::string message = fmt::format("node {} is down in Slurm and not ready in Kubernetes: the pod is deleted by force", name);
+    log::warning("pod {}: {}", member.pod.full_name(), message);
+    api_->post_event(member.ref(), {"Warning", "NodeLost", "Deleting", message});
+    api_->remove(member.ref(), 0, [](const kube::Response &) {});
 }
 
 // The watch may lag: a pod that was bound meanwhile is its node's to end, and one that has ended is nobody's.

@@ -78,14 +78,9 @@ void Controller::replace_in_turn(const WorkloadPtr &workload) {
         replicas.push_back(std::move(replica));
     }
     const std::time_t now = std::time(nullptr);
-    // One that was evicted may be gone before its replacement is heard of.
-    const auto running = static_cast<std::size_t>(std::count_if(replicas.begin(), replicas.end(), [](const Replica &r) { return r.runs; }));
-    std::erase_if(replacing_, [&](const auto &entry) {
-        return now >= entry.second.until || (entry.first == owner.uid && running >= entry.second.replicas);
-    });
-    if (replacing_.count(owner.uid) != 0)
-        return look_at(workload, now + ask_again);
-    const Turn turn = next_turn(replicas, warn_of(*workload), now);
+    std::erase_if(replacing_, [now](const auto &entry) { return now >= entry.second.until; });
+    const auto replacing = replacing_.find(owner.uid);
+    const Turn turn = next_turn(replicas, replacing != replacing_.end() ? replacing->second.replicas : 0, warn_of(*workload), now);
     if (turn.uid != workload->only().pod.uid)
         return look_at(workload, turn.ask_at > now ? turn.ask_at : now + ask_again);
     replacing_[owner.uid] = {replicas.size(), now + replaced_within};

@@ -1,9 +1,12 @@
 #include "agent/controller/workload.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <tuple>
 
 #include "agent/keys.h"
+#include "agent/slurm/reason.h"
 
 namespace berth {
 
@@ -55,9 +58,43 @@ std::size_t Workload::count(bool (Member::*which)() const) const {
 }
 
 std::size_t Workload::docked() const {
+    // No placeholder is known, and all that were bound are over: they were another's, whose record is gone.
+    if (nonce.empty() && count(&Member::docked) == 0)
+        return 0;
     return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](const auto &entry) {
         return entry.second.bound() && (nonce.empty() || entry.second.pod.annotation(keys::nonce) == nonce);
     }));
+}
+
+std::uint32_t Workload::bound_by() const {
+    for (const auto &[uid, member] : members) {
+        const std::string_view text = member.pod.annotation(keys::job_id);
+        std::uint32_t named = 0;
+        if (member.docked() && !member.pod.annotation(keys::nonce).empty() &&
+            std::from_chars(text.data(), text.data() + text.size(), named).ec == std::errc())
+            return named;
+    }
+    return 0;
+}
+
+std::uint32_t Workload::told_to_wait_for() const {
+    std::uint32_t told = 0;
+    for (const auto &[uid, member] : members) {
+        if (!member.ready())
+            continue;
+        const std::uint32_t named = slurm::job_of_sentence(member.pod.scheduled_message);
+        if (named == 0 || (told != 0 && told != named))
+            return 0;
+        told = named;
+    }
+    return told;
+}
+
+std::int64_t Workload::oldest() const {
+    std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
+    for (const auto &[uid, member] : members)
+        oldest = std::min(oldest, member.pod.created);
+    return oldest;
 }
 
 void Workload::note_end(const kube::Pod &pod) {
@@ -103,7 +140,7 @@ const Placing *choose(const Workload &workload, const std::vector<Placing> &plac
         if (!concerns(workload, placing))
             continue;
         const bool bound_by = std::any_of(workload.members.begin(), workload.members.end(), [&](const auto &entry) {
-            return entry.second.live() && entry.second.bound() && entry.second.pod.annotation(keys::nonce) == placing.first().ticket.nonce;
+            return entry.second.docked() && entry.second.pod.annotation(keys::nonce) == placing.first().ticket.nonce;
         });
         if (bound_by)
             return &placing;

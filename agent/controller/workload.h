@@ -21,9 +21,11 @@ namespace berth {
 
 struct Member {
     kube::Pod pod;
+    std::chrono::steady_clock::time_point arrived{};  // when the watch told of it; the epoch: it was there before
     std::string told;  // the last condition message written
     std::chrono::steady_clock::time_point told_at{};
     bool dismissal_told = false;
+    std::time_t lost_since = 0;  // its job has ended, it is being deleted, and its node is lost
     std::optional<bool> suspension_told;  // what was last written as berth.dev/Suspended
     bool suspension_open = false;         // that write is under way
     std::string ending_reason, ending_message;  // of its condition berth.dev/Ending as it was last told; no reason: it goes on
@@ -33,6 +35,7 @@ struct Member {
     bool bound() const { return !pod.node_name.empty(); }
     // It runs, or may still come to run.
     bool live() const { return !pod.terminal() && (bound() || !pod.deleting); }
+    bool docked() const { return live() && bound(); }
     bool ready() const { return live() && !bound() && !pod.gated; }
 };
 
@@ -54,8 +57,12 @@ struct Workload {
     bool suspended = false;                 // likewise: some part of it is
     std::time_t told_start = 0;             // the expected start that its pods were told of
     std::string problem;                    // why it was refused
+    unsigned refusals = 0;                  // since it last had a job
+    std::chrono::steady_clock::time_point waiting_since{};  // in the controller
+    bool queued = true;                     // Slurm did not start its job at once
     std::vector<std::string> notes;         // what could not be honoured, told once
     std::chrono::steady_clock::time_point unbound_since{};  // of the running job
+    std::chrono::steady_clock::time_point jobless_since{};  // bound pods whose job slurmctld does not know
     bool replaced = false;                  // its job was given up for an unnoticed one
     std::map<std::string, std::uint32_t> ends;  // a gang's: slot -> the wait status of the last pod that ended there by itself
     std::time_t started_scheduling = 0;     // when its placeholder was first submitted
@@ -84,6 +91,12 @@ struct Workload {
     std::size_t count(bool (Member::*which)() const) const;
     // Bound for the placeholder in force.
     std::size_t docked() const;
+
+    // The job that live pods are bound by, as they say themselves; 0: none is.
+    std::uint32_t bound_by() const;
+    // The job that all pods which wait were last told to wait for, by this controller or one before it; 0: not all, or not of one.
+    std::uint32_t told_to_wait_for() const;
+    std::int64_t oldest() const;  // when the first of its pods was created
 
     void note_end(const kube::Pod &pod);
     // How a gang's job ends: nothing when no pod of it ended by itself, and it is to be cancelled.

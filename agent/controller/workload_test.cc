@@ -117,6 +117,16 @@ START_TEST(parts_of_a_heterogeneous_job_live_and_die_together) {
 }
 END_TEST
 
+START_TEST(pods_of_an_earlier_job_that_are_over_dock_nobody) {
+    Workload gang = make_gang({ended(bound(make_pod("a"), "one", "0.0"), 0), make_pod("b")});
+    ck_assert_uint_eq(gang.docked(), 0);
+    gang.nonce = "one";
+    ck_assert_uint_eq(gang.docked(), 1);
+    gang = make_gang({ended(bound(make_pod("a"), "one", "0.0"), 0), bound(make_pod("b"), "one", "0.1")});
+    ck_assert_uint_eq(gang.docked(), 2);
+}
+END_TEST
+
 START_TEST(pods_that_outlive_their_group_end_with_their_own_codes) {
     Workload gang = make_gang({make_pod("a"), make_pod("b")});
     gang.nonce = "one";
@@ -177,11 +187,36 @@ START_TEST(members_that_go_are_not_counted_on) {
 }
 END_TEST
 
+START_TEST(pods_that_wait_say_which_job_they_were_told_of) {
+    kube::Pod a = make_pod("a", 500), b = make_pod("b", 400), gone = make_pod("c", 450);
+    a.scheduled_message = b.scheduled_message = "Slurm job 12 is pending: Resources";
+    gone.deleting = true;  // says nothing
+    ck_assert_uint_eq(make_gang({a, b, gone}).told_to_wait_for(), 12);
+    ck_assert_int_eq(make_gang({a, b, gone}).oldest(), 400);
+    b.scheduled_message = "Slurm job 13 is pending: Resources";
+    ck_assert_uint_eq(make_gang({a, b}).told_to_wait_for(), 0);
+    ck_assert_uint_eq(make_gang({a, make_pod("d")}).told_to_wait_for(), 0);
+    ck_assert_uint_eq(make_gang({}).told_to_wait_for(), 0);
+}
+END_TEST
+
+START_TEST(bound_pods_say_which_job_they_are_bound_by) {
+    kube::Pod pod = bound(make_pod("a"), "one");
+    ck_assert_uint_eq(make_gang({pod}).bound_by(), 0);
+    pod.annotations.emplace_back(keys::job_id, "12");
+    ck_assert_uint_eq(make_gang({pod}).bound_by(), 12);
+    ck_assert_uint_eq(make_gang({ended(pod, 0)}).bound_by(), 0);
+    pod.annotations = {{keys::job_id, "12"}};  // not by us
+    ck_assert_uint_eq(make_gang({pod}).bound_by(), 0);
+}
+END_TEST
+
 int main() {
     return berth::test::run_suite("workload", {of_several_placeholders_the_one_that_pods_are_bound_by_counts,
                                                an_end_before_the_pods_came_is_no_verdict_on_them, a_placeholder_taken_back_does_not_count,
                                                a_job_in_the_grace_of_a_preemption_is_its_own_pods_alone,
                                         parts_of_a_heterogeneous_job_live_and_die_together,
-                                               pods_that_outlive_their_group_end_with_their_own_codes, a_gang_ends_with_the_last_word_of_each_slot, a_gang_whose_owner_was_deleted_did_not_succeed,
-                                               members_that_go_are_not_counted_on});
+                                               pods_of_an_earlier_job_that_are_over_dock_nobody, pods_that_outlive_their_group_end_with_their_own_codes, a_gang_ends_with_the_last_word_of_each_slot, a_gang_whose_owner_was_deleted_did_not_succeed,
+                                               members_that_go_are_not_counted_on, pods_that_wait_say_which_job_they_were_told_of,
+                                               bound_pods_say_which_job_they_are_bound_by});
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <ctime>
 #include <vector>
 
 #include "agent/kube/decode.h"
@@ -25,19 +24,6 @@ constexpr int eviction_v1_minor = 22;  // the first that takes an Eviction of po
 
 std::string pod_path(const PodRef &ref, std::string_view sub = "") {
     return fmt::format("/api/v1/namespaces/{}/pods/{}{}", url_escape(ref.ns), url_escape(ref.name), sub);
-}
-
-std::string utc(std::chrono::system_clock::time_point when, bool micro) {
-    const auto since = when.time_since_epoch();
-    const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
-    std::tm tm{};
-    gmtime_r(&seconds, &tm);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (!micro)
-        return fmt::format("{}Z", text);
-    return fmt::format("{}.{:06}Z", text,
-                       std::chrono::duration_cast<std::chrono::microseconds>(since).count() % 1'000'000);
 }
 
 // `"uid":"...",` or nothing: an empty uid is no precondition.
@@ -147,7 +133,7 @@ void Api::set_condition(const PodRef &ref, const Condition &condition, Done done
                     R"("message":{}{}}}]}}}})",
                     uid_field(ref.uid), json_quote(ref.name), json_quote(condition.type), json_quote(condition.status),
                     json_quote(condition.reason), json_quote(condition.message),
-                    condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
+                    condition.changes_status ? fmt::format(R"(,"lastTransitionTime":"{}")", utc_time(clock_(), false)) : "");
     http_.send(std::move(request), with_uid_conflict(std::move(done)));
 }
 
@@ -160,6 +146,7 @@ void Api::post_event(const ObjectRef &ref, const Event &event) {
         return json_quote(cut_utf8(text, longest_word));
     };
     Request request;
+    request.can_wait = event.can_wait;
     request.method = "POST";
     const std::string ns = ref.ns.empty() ? "kube-system" : ref.ns;  // all servers take events on what has no namespace there
     request.path = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", url_escape(ns));
@@ -168,7 +155,7 @@ void Api::post_event(const ObjectRef &ref, const Event &event) {
         R"("eventTime":"{}",)"
         R"("reportingController":{},"reportingInstance":{},"type":{},"reason":{},"action":{},"note":{},)"
         R"("regarding":{{"apiVersion":{},"kind":{},{}{}"name":{}}}}})",
-        json_quote(ns), json_quote(event_prefix(ref.name)), utc(clock_(), true), word(reporter_), word(instance_),
+        json_quote(ns), json_quote(event_prefix(ref.name)), utc_time(clock_(), true), word(reporter_), word(instance_),
         json_quote(event.type), word(event.reason), word(event.action),
         json_quote(cut_utf8(event.message, longest_note)), json_quote(ref.api_version), json_quote(ref.kind),
         uid_field(ref.uid), ref.ns.empty() ? "" : fmt::format("\"namespace\":{},", json_quote(ref.ns)), json_quote(ref.name));
@@ -224,7 +211,7 @@ void Api::set_group_condition(const Object &group, const Condition &condition, D
                                uid_field(group.uid), json_quote(group.name),
                                json_quote(own ? scheduled_condition(group.api_version) : condition.type),
                                json_quote(condition.status), json_quote(condition.reason), json_quote(condition.message),
-                               moves ? fmt::format(R"(,"lastTransitionTime":"{}")", utc(clock_(), false)) : "");
+                               moves ? fmt::format(R"(,"lastTransitionTime":"{}")", utc_time(clock_(), false)) : "");
     http_.send(std::move(request), with_uid_conflict(std::move(done)));
 }
 

@@ -52,6 +52,7 @@ struct Event {
     std::string reason;           // CamelCase word
     std::string action;           // what was done or tried: "Submitting", "Binding", ...
     std::string message;          // cut to 1,024 bytes at a UTF-8 boundary
+    bool can_wait = false;        // as Request::can_wait; it is lost when this process stops meanwhile
 };
 
 // What of a node is to be changed; what is not said stays.
@@ -83,7 +84,7 @@ class Api {
     // PATCHes one condition in status (strategic merge), uid in the body's metadata so that another pod of the name is
     // refused: 409, on old servers too.
     void set_condition(const PodRef &ref, const Condition &condition, Done done);
-    // events.k8s.io/v1; failures are logged here, at debug.
+    // events.k8s.io/v1, with the time of the call; failures are logged here, at debug.
     void post_event(const PodRef &ref, const Event &event);
     void post_event(const ObjectRef &ref, const Event &event);
 

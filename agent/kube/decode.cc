@@ -24,6 +24,10 @@ static_assert(Frames::padding >= simdjson::SIMDJSON_PADDING);
 // Far above what the API holds (pods nest about 15 deep), far below what would cost memory.
 constexpr std::size_t deepest = 128;
 
+// Both go into the path of a request. A version is a number, a token some hundred bytes; what no server would take back is not kept, or
+// every later request would fail by it.
+constexpr std::size_t longest_version = 256, longest_token = 16 << 10;
+
 int small(std::int64_t value) {
     return static_cast<int>(
         std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
@@ -150,6 +154,8 @@ Result<ListPage<Record>> Decoder::list(std::string_view json, const Record &blan
     Array items;
     if ((*root)["metadata"].get(metadata) != SUCCESS || text(metadata, "resourceVersion").empty())
         return Error{"a list without a resourceVersion"};
+    if (text(metadata, "resourceVersion").size() > longest_version || text(metadata, "continue").size() > longest_token)
+        return Error{"a list whose resourceVersion or continue token is too long to be sent back"};
     ListPage<Record> page;
     page.resource_version = text(metadata, "resourceVersion");
     page.next = text(metadata, "continue");
@@ -194,7 +200,7 @@ Result<WatchEvent<Record>> Decoder::event(std::string_view json, const Record &b
         out.message = for_log(text(object, "message"));
         return out;
     }
-    if (object["metadata"].get(metadata) == SUCCESS)
+    if (object["metadata"].get(metadata) == SUCCESS && text(metadata, "resourceVersion").size() <= longest_version)
         out.resource_version = text(metadata, "resourceVersion");
     if (out.kind != Kind::added && out.kind != Kind::modified && out.kind != Kind::deleted)
         return out;

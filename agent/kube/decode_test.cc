@@ -187,6 +187,19 @@ START_TEST(requests_are_kept_apart_where_limits_are_higher) {
 }
 END_TEST
 
+START_TEST(what_is_never_undone_tells_which_state_was_first) {
+    Pod waits, bound, ended, leaving;
+    bound.node_name = ended.node_name = leaving.node_name = "n1";
+    ended.phase = Phase::succeeded;
+    leaving.deleting = true;
+    for (const Pod *later : {&bound, &ended, &leaving}) {
+        ck_assert(is_older(waits, *later) && !is_older(*later, waits));
+        ck_assert(!is_older(*later, *later));
+    }
+    ck_assert(is_older(bound, ended) && is_older(bound, leaving) && !is_older(ended, bound));
+}
+END_TEST
+
 START_TEST(memory_is_limited_when_every_container_is_or_the_pod) {
 #define LIMITED R"({"resources":{"limits":{"memory":"1Mi"}}})"
 #define OPEN R"({"resources":{"requests":{"memory":"1Mi"}}})"
@@ -428,6 +441,40 @@ START_TEST(a_node_has_labels_and_taints) {
 }
 END_TEST
 
+START_TEST(sidecars_cost_time_by_their_number_and_not_its_square) {
+    // Each with resources of its own, 8 MB in all: what a hostile server may send. By the square it would take minutes.
+    std::string json = R"({"metadata":{"namespace":"n","name":"p","uid":"u"},"spec":{"containers":[{"resources":{"requests":{"cpu":"1"}}}],"initContainers":[)";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    constexpr int sidecars = 800, resources = 30;  // a sanitised build takes its time over each
+#else
+    constexpr int sidecars = 8000, resources = 30;
+#endif
+    for (int i = 0; i < sidecars; ++i) {
+        json += fmt::format(R"({}{{"restartPolicy":"Always","resources":{{"requests":{{"cpu":"1m")", i == 0 ? "" : ",");
+        for (int k = 0; k < resources; ++k)
+            json += fmt::format(R"(,"x.io/{}":"1")", i * resources + k);
+        json += "}}}";
+    }
+    json += "]}}";
+    const auto pod = Decoder().pod(padded(json));
+    ck_assert(pod.ok() && pod->problem.empty());
+    ck_assert_int_eq(pod->need.cpu_milli, 1000 + sidecars);
+    ck_assert_uint_eq(pod->need.extended.size(), sidecars * resources);
+}
+END_TEST
+
+START_TEST(what_cannot_be_sent_back_is_not_kept) {
+    const std::string million(1 << 20, '9');
+    std::string list = R"({"metadata":{"resourceVersion":")" + million + R"("},"items":[]})";
+    ck_assert(!Decoder().list<Pod>(padded(list)).ok());
+    std::string page = R"({"metadata":{"resourceVersion":"1","continue":")" + million + R"("},"items":[]})";
+    ck_assert(!Decoder().list<Pod>(padded(page)).ok());
+    std::string bookmark = R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":")" + million + R"("}}})";
+    const auto event = Decoder().event<Pod>(padded(bookmark));
+    ck_assert(event.ok() && event->resource_version.empty());
+}
+END_TEST
+
 START_TEST(a_node_says_what_ails_it) {
     std::string json = R"({"metadata":{"name":"n1","uid":"u","annotations":{"berth.dev/cordoned":"DRAIN: disk","other":"x"}},
         "spec":{"taints":[{"key":"old","effect":"NoExecute","timeAdded":"2026-01-31T12:00:00Z"}]},
@@ -449,11 +496,11 @@ int main() {
                   {a_pod_is_read_and_the_rest_dropped, where_a_pod_wants_to_be_is_read,
                    a_pod_that_asks_for_no_place_has_none, names_of_workloads_are_kept_and_their_repetitions_are_not,
                    a_node_has_labels_and_taints, a_node_says_what_ails_it, absent_fields_have_defaults_and_unknown_ones_do_no_harm,
-                   requests_are_kept_apart_where_limits_are_higher, memory_is_limited_when_every_container_is_or_the_pod,
+                   requests_are_kept_apart_where_limits_are_higher, what_is_never_undone_tells_which_state_was_first, memory_is_limited_when_every_container_is_or_the_pod,
                    suspension_is_read_from_its_condition,
                    init_containers_and_sidecars_count_as_the_scheduler_counts_them,
                    a_bad_quantity_is_a_problem_of_the_pod_not_of_the_watch, the_first_failure_says_how_the_pod_ended,
                    broken_objects_give_an_error_and_never_a_crash, deep_nesting_and_huge_numbers_are_refused,
-                   a_list_gives_its_items_version_and_next_page, events_are_told_apart,
+                   a_list_gives_its_items_version_and_next_page, what_cannot_be_sent_back_is_not_kept, sidecars_cost_time_by_their_number_and_not_its_square, events_are_told_apart,
                    versions_and_status_messages_are_read, foreign_text_cannot_spoil_a_body});
 }

@@ -55,7 +55,8 @@ Result<std::vector<ApiResource>> read_api_resources(const std::string &body) {
     std::vector<ApiResource> out;
     each(*root, "resources", [&](Json resource) {
         const std::string_view name = text(resource, "name");
-        if (name.empty() || name.find('/') != std::string_view::npos)
+        // It becomes part of a path: a subresource is left out, and so is what could lead elsewhere.
+        if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string_view::npos)
             return;
         out.push_back({std::string(name), std::string(text(resource, "kind")), flag(resource, "namespaced"),
                        lists(resource, "verbs", "list") && lists(resource, "verbs", "watch")});

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -94,7 +95,10 @@ std::optional<std::chrono::system_clock::time_point> parse_rfc3339(std::string_v
     } else if (std::strcmp(rest, "Z") != 0 && std::strcmp(rest, "z") != 0) {
         return std::nullopt;
     }
-    return std::chrono::system_clock::from_time_t(timegm(&tm) - offset);
+    // "9999-12-31" is how some say "never", and later than the clock can count.
+    using Clock = std::chrono::system_clock;
+    constexpr std::time_t latest = std::chrono::duration_cast<std::chrono::seconds>(Clock::duration::max()).count() - 86400;
+    return Clock::from_time_t(std::clamp<std::time_t>(timegm(&tm) - offset, -latest, latest));
 }
 
 // Errors never quote the output: it holds the secret.

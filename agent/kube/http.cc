@@ -7,6 +7,7 @@
 #include "agent/kube/multi.h"
 #include "agent/kube/transfer.h"
 #include "agent/log.h"
+#include "agent/metrics.h"
 
 namespace berth::kube {
 
@@ -33,7 +34,10 @@ class Core : public std::enable_shared_from_this<Core> {
     }
 
     void send(Request request, Http::Done done) {
-        waiting_.push_back(std::make_shared<Transfer>(std::move(request), false, std::move(done)));
+        auto transfer = std::make_shared<Transfer>(std::move(request), false, std::move(done));
+        if (transfer->request.can_wait)
+            return send_when_quiet(std::move(transfer));
+        waiting_.push_back(std::move(transfer));
         pump();
     }
 
@@ -66,6 +70,9 @@ class Core : public std::enable_shared_from_this<Core> {
     void shut_down() {
         closed_ = true;
         waiting_.clear();
+        patient_.clear();
+        patient_active_.reset();
+        quiet_timer_.reset();
         for (const auto *set : {&active_, &streams_})
             for (const TransferPtr &transfer : *set) {
                 transfer->cancelled = true;
@@ -84,11 +91,47 @@ class Core : public std::enable_shared_from_this<Core> {
         while (!waiting_.empty() && active_.size() < options_.max_in_flight) {
             TransferPtr transfer = std::move(waiting_.front());
             waiting_.pop_front();
-            active_.insert(transfer);
-            // The clock of a request starts when its turn comes: a long queue is our own doing.
-            transfer->deadline = loop_.now() + transfer->request.timeout;
-            authorise(transfer);
+            begin_request(transfer);
         }
+    }
+
+    // Those that can wait, such as events: what people read must not delay what pods wait for.
+    void send_when_quiet(TransferPtr transfer) {
+        patient_.push_back({std::move(transfer), loop_.now()});
+        if (patient_.size() > options_.most_waiting) {
+            const TransferPtr oldest = std::move(patient_.front().transfer);
+            patient_.pop_front();
+            finish_later(oldest, oldest->failure("dropped, because too many wait to be sent"));
+        }
+        if (!quiet_timer_ && !patient_active_)
+            wait_for_quiet();
+    }
+
+    void wait_for_quiet() {
+        quiet_timer_.reset();
+        if (patient_.empty() || patient_active_)
+            return;
+        const auto now = loop_.now();
+        const bool busy = !waiting_.empty() || !active_.empty();
+        const auto latest = patient_.front().since + options_.longest_wait;
+        const auto due = std::min((busy ? now : last_request_) + options_.quiet, latest);
+        if (due > now) {
+            quiet_timer_ = loop_.after(std::chrono::ceil<Milliseconds>(due - now), [weak = weak_from_this()] {
+                if (const auto core = weak.lock())
+                    core->wait_for_quiet();
+            });
+            return;
+        }
+        patient_active_ = std::move(patient_.front().transfer);
+        patient_.pop_front();
+        begin_request(patient_active_);
+    }
+
+    // The clock of a request starts when its turn comes: a long queue is our own doing.
+    void begin_request(const TransferPtr &transfer) {
+        active_.insert(transfer);
+        transfer->deadline = loop_.now() + transfer->request.timeout;
+        authorise(transfer);
     }
 
     void authorise(const TransferPtr &transfer) {
@@ -107,6 +150,8 @@ class Core : public std::enable_shared_from_this<Core> {
         const auto left = std::chrono::duration_cast<Milliseconds>(transfer->deadline - loop_.now());
         if (!transfer->streaming && left <= Milliseconds(0))
             return finish_later(transfer, transfer->failure("no time was left to send it"));
+        if (!transfer->may_be_sent(options_))
+            return finish_later(transfer, transfer->failure(Fence::closed_text));
         if (!transfer->prepare(options_, identity, left, silent_ >= suspicious_silence) ||
             !multi_->add(transfer->easy()))
             return finish_later(transfer, transfer->failure("curl could not take the request"));
@@ -141,6 +186,12 @@ class Core : public std::enable_shared_from_this<Core> {
         release(transfer);
         const Http::Done done = std::move(transfer->done);
         transfer->chunk = nullptr;
+        if (transfer == patient_active_) {
+            patient_active_.reset();
+            wait_for_quiet();
+        } else if (!transfer->request.can_wait) {
+            last_request_ = loop_.now();
+        }
         pump();
         if (done)
             done(std::move(response));
@@ -190,6 +241,7 @@ class Core : public std::enable_shared_from_this<Core> {
     void conclude(const TransferPtr &transfer, CURLcode code) {
         detach(transfer);
         Response response = transfer->take_response(code);
+        metrics::api_call(transfer->request.method, transfer->streaming, response.status);
         reachable_ = false;
         if (transfer->answered())
             answered();
@@ -265,6 +317,14 @@ class Core : public std::enable_shared_from_this<Core> {
     Auth auth_;
     std::mt19937 random_;
     std::deque<TransferPtr> waiting_;
+    struct Patient {
+        TransferPtr transfer;
+        std::chrono::steady_clock::time_point since;
+    };
+    std::deque<Patient> patient_;  // that can wait
+    TransferPtr patient_active_;   // the one that is under way
+    std::chrono::steady_clock::time_point last_request_{};  // when another one was answered
+    SourcePtr quiet_timer_;
     TransferSet active_, streams_;
     std::unordered_set<Transfer *> fed_;  // streams with bytes to hand over
     bool reachable_ = false, closed_ = false;

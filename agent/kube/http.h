@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/fence.h"
 #include "agent/kube/credentials.h"
 #include "agent/loop.h"
 
@@ -23,6 +24,7 @@ struct Request {
     std::string content_type = "application/json";
     std::string accept = "application/json";
     std::chrono::milliseconds timeout{30'000};
+    bool can_wait = false;  // sent one by one when nothing else has been asked for a moment, or after `longest_wait`
 };
 
 struct Response {
@@ -51,6 +53,13 @@ class Http {
         std::string user_agent = "berthd";
         // Bodies beyond this are dropped with an error: a list page of 500 pods is about 3 MB, nothing else comes near.
         std::size_t most_body = 64 << 20;
+        // While it is closed nothing but GET is sent, and the callers get no answer (status 0). It is asked when a request's turn comes, and
+        // by curl again once it has a connection: also what was under way before this process was stopped is held back. Outlives the Http.
+        const Fence *fence = nullptr;
+        // What can wait (Request::can_wait) does so until nothing else was under way for `quiet`. Beyond `most_waiting` the oldest is dropped,
+        // and its caller gets no answer (status 0).
+        std::chrono::milliseconds quiet{100}, longest_wait{2'000};
+        std::size_t most_waiting = 5'000;
     };
     using Done = std::function<void(Response)>;
 

@@ -3,49 +3,23 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <vector>
 
-#include "agent/kube/exec_plugin.h"
-#include "agent/kube/faulty_server.h"
-#include "test/unit/suite.h"
+#include "agent/kube/http_scene.h"
 
 using namespace berth;
 using namespace berth::kube;
-using test::FaultyServer;
+using test::ask, test::FaultyServer, test::get;
 using namespace std::chrono_literals;
 using Exchange = FaultyServer::Exchange;
 
 namespace {
-
-Request get(std::string path, std::chrono::milliseconds timeout = 10s) {
-    Request request;
-    request.path = std::move(path);
-    request.timeout = timeout;
-    return request;
-}
-
-// Sends one request and waits for its answer.
-Response ask(Loop &loop, Http &http, Request request) {
-    std::optional<Response> got;
-    bool inside = true;
-    http.send(std::move(request), [&](Response response) {
-        ck_assert(!inside);
-        got = std::move(response);
-        loop.quit();
-    });
-    inside = false;
-    ck_assert(test::run(loop));
-    return *got;
-}
-
-void ck_assert_says(const std::string &text, std::string_view part) {
-    ck_assert_msg(text.find(part) != std::string::npos, "\"%s\" lacks \"%.*s\"", text.c_str(),
-                  static_cast<int>(part.size()), part.data());
-}
 
 START_TEST(requests_carry_method_body_and_token) {
     Loop loop;
@@ -222,6 +196,83 @@ START_TEST(only_so_many_run_at_once_and_the_rest_keep_their_order) {
 }
 END_TEST
 
+START_TEST(what_can_wait_is_sent_one_by_one_after_the_rest) {
+    Loop loop;
+    std::vector<std::string> order;
+    std::deque<Exchange> open;
+    std::size_t most_patient = 0;
+    FaultyServer server(loop, [&](Exchange e) {
+        order.push_back(e.path);
+        open.push_back(e);
+        most_patient = std::max<std::size_t>(most_patient, std::count_if(open.begin(), open.end(), [](const Exchange &each) {
+            return each.path.starts_with("/patient");
+        }));
+        loop.post([&] {
+            open.front().respond(200, "{}");
+            open.pop_front();
+        });
+    });
+    Http::Options options;
+    options.quiet = 20ms;
+    options.longest_wait = 60s;
+    const auto http = Http::create(loop, server.credentials(), options);
+    int left = 6;
+    const auto done = [&](const Response &response) {
+        ck_assert_int_eq(response.status, 200);
+        if (--left == 0)
+            loop.quit(0);
+    };
+    for (int i = 0; i < 3; ++i) {
+        http->send(get("/now" + std::to_string(i)), done);
+        Request patient = get("/patient" + std::to_string(i));
+        patient.can_wait = true;
+        http->send(patient, done);
+    }
+    ck_assert(test::run(loop));
+    ck_assert_uint_eq(order.size(), 6);
+    for (int i = 0; i < 3; ++i)
+        ck_assert_text(order[static_cast<std::size_t>(3 + i)], "/patient" + std::to_string(i));
+    ck_assert_uint_eq(most_patient, 1);
+}
+END_TEST
+
+START_TEST(what_can_wait_waits_no_longer_than_it_may_and_only_so_many_do) {
+    Loop loop;
+    std::vector<std::string> order;
+    std::optional<Exchange> busy;  // never answered: there is no quiet
+    FaultyServer server(loop, [&](Exchange e) {
+        order.push_back(e.path);
+        if (e.path == "/busy")
+            busy = e;
+        else
+            e.respond(200, "{}");
+    });
+    Http::Options options;
+    options.longest_wait = 50ms;
+    options.most_waiting = 2;
+    const auto http = Http::create(loop, server.credentials(), options);
+    int left = 3;
+    std::vector<int> dropped;
+    // Once it has an answer, curl knows that a connection carries one request at a time.
+    http->send(get("/first"), [&](const Response &) {
+        http->send(get("/busy"), [](const Response &) { ck_abort_msg("answered"); });
+        for (int i = 0; i < 3; ++i) {
+            Request patient = get("/patient" + std::to_string(i));
+            patient.can_wait = true;
+            http->send(patient, [&, i](const Response &response) {
+                if (!response.ok())
+                    dropped.push_back(i);
+                if (--left == 0)
+                    loop.quit(0);
+            });
+        }
+    });
+    ck_assert(test::run(loop));
+    ck_assert(dropped == std::vector<int>{0});
+    ck_assert(order == (std::vector<std::string>{"/first", "/busy", "/patient1", "/patient2"}));
+}
+END_TEST
+
 START_TEST(one_after_the_other_share_a_connection) {
     Loop loop;
     FaultyServer server(loop, [](Exchange e) { e.respond(200, "{}"); });
@@ -249,7 +300,7 @@ START_TEST(no_answer_is_told_apart_from_a_bad_one) {
     ck_assert_int_eq(response.status, 0);
     ck_assert(response.unsure());
     ck_assert(!http->reachable());
-    ck_assert_says(response.error, "GET /x: ");
+    ck_assert_part(response.error, "GET /x: ");
 }
 END_TEST
 
@@ -273,7 +324,7 @@ START_TEST(an_answer_that_breaks_off_is_no_answer) {
     const Response response = ask(loop, *http, get("/x"));
     ck_assert_int_eq(response.status, 0);
     ck_assert(response.unsure());
-    ck_assert_says(response.error, "broke off");
+    ck_assert_part(response.error, "broke off");
 }
 END_TEST
 
@@ -285,7 +336,7 @@ START_TEST(a_body_beyond_the_bound_is_dropped) {
     const auto http = Http::create(loop, server.credentials(), options);
     const Response response = ask(loop, *http, get("/x"));
     ck_assert_int_eq(response.status, 0);
-    ck_assert_says(response.error, "larger than 50000 bytes");
+    ck_assert_part(response.error, "larger than 50000 bytes");
 }
 END_TEST
 
@@ -404,113 +455,56 @@ START_TEST(a_refused_stream_gives_status_and_body) {
 }
 END_TEST
 
-Credentials with_exec(Credentials credentials, std::string command, std::vector<std::string> args) {
-    credentials.exec = Credentials::Exec{
-        std::move(command), std::move(args), {{"WHO", "me"}}, "client.authentication.k8s.io/v1", false, "get it there"};
-    return credentials;
-}
-
-START_TEST(an_exec_program_gives_the_token) {
+START_TEST(behind_a_closed_fence_reads_go_on_and_writes_do_not_leave) {
     Loop loop;
-    int asked = 0;
+    std::vector<std::string> seen;
     FaultyServer server(loop, [&](Exchange e) {
-        ++asked;
-        e.respond(e.has_header("Bearer tok-me\r\n") ? 200 : 403, "{}");
+        seen.push_back(e.method);
+        e.respond(200, "{}");
     });
-    const std::string script = R"(case "$KUBERNETES_EXEC_INFO" in *'"kind":"ExecCredential"'*) ;; *) exit 9;; esac
-        printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
-        printf '"status":{"token":"tok-%s"}}' "$WHO")";
-    const auto http = Http::create(loop, with_exec(server.credentials(), "sh", {"-c", script}), {});
-    int left = 3;
-    for (int i = 0; i < 3; ++i)
-        http->send(get("/x"), [&](Response response) {
-            ck_assert_msg(response.status == 200, "%s", response.error.c_str());
-            if (--left == 0)
-                loop.quit();
-        });
-    ck_assert(test::run(loop));
-    ck_assert_int_eq(asked, 3);
+    Fence fence;
+    const auto http = Http::create(loop, server.credentials(), {.fence = &fence});
+    const auto send = [&](const char *method) {
+        Request request = get("/x");
+        request.method = method;
+        std::optional<Response> answer;
+        http->send(request, [&](Response response) { answer = std::move(response); });
+        loop.run_until([&] { return answer.has_value(); });
+        return *answer;
+    };
+    const Response held = send("DELETE");
+    ck_assert_int_eq(held.status, 0);
+    ck_assert_text(held.error, std::string("DELETE /x: ") + Fence::closed_text);
+    ck_assert_int_eq(send("GET").status, 200);
+    fence.open_until(BootClock::now() + std::chrono::hours(1));
+    ck_assert_int_eq(send("DELETE").status, 200);
+    ck_assert((seen == std::vector<std::string>{"GET", "DELETE"}));
 }
 END_TEST
 
-START_TEST(an_exec_program_that_fails_is_named) {
-    struct {
-        const char *command, *script, *part;
-    } const cases[] = {{"sh", "echo no luck >&2; exit 3", "exit code 3: no luck"},
-                       {"sh", "echo SECRET", "not JSON"},
-                       {"sh", "kill -TERM $$", "signal 15"},
-                       {"sh", "exec head -c 3000000 /dev/zero", "printed more than"},
-                       {"/nonexistent/program", "", "get it there"}};
-    for (const auto &c : cases) {
-        Loop loop;
-        FaultyServer server(loop, [](Exchange) { ck_abort_msg("sent without a credential"); });
-        const auto http = Http::create(loop, with_exec(server.credentials(), c.command, {"-c", c.script}), {});
-        const Response response = ask(loop, *http, get("/x"));
-        ck_assert_int_eq(response.status, 0);
-        ck_assert_says(response.error, c.part);
-        ck_assert(response.error.find("SECRET") == std::string::npos);
-    }
-}
-END_TEST
-
-START_TEST(an_exec_program_that_hangs_is_killed) {
+// What was under way when the process was stopped: curl has the request and no connection yet.
+START_TEST(a_fence_that_closes_before_the_connection_stands_holds_the_request_back) {
     Loop loop;
-    Credentials credentials = with_exec({}, "sh", {"-c", "sleep 1000"});
-    std::string error;
-    const auto plugin = ExecPlugin::start(loop, credentials, 100ms, [&](Result<ExecCredential> result) {
-        error = result ? "" : result.error();
+    int seen = 0;
+    FaultyServer server(loop, [&](Exchange e) {
+        ++seen;
+        e.respond(200, "{}");
+    });
+    Fence fence;
+    fence.open_until(BootClock::now() + std::chrono::hours(1));
+    const auto http = Http::create(loop, server.credentials(), {.fence = &fence});
+    Request request = get("/x");
+    request.method = "DELETE";
+    std::optional<Response> answer;
+    http->send(request, [&](Response response) {
+        answer = std::move(response);
         loop.quit();
     });
+    fence.close();
     ck_assert(test::run(loop));
-    ck_assert_says(error, "took too long");
-}
-END_TEST
-
-START_TEST(exec_credentials_are_checked) {
-    const std::string version = "client.authentication.k8s.io/v1";
-    const auto parse = [&](std::string_view status) {
-        return parse_exec_credential(
-            fmt::format(R"({{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{}}})",
-                        status),
-            version);
-    };
-    const auto good = parse(R"({"token":"t","expirationTimestamp":"2026-01-31T12:00:00Z"})");
-    ck_assert(good.ok() && good->expires);
-    ck_assert_int_eq(std::chrono::system_clock::to_time_t(*good->expires), 1769860800);
-    ck_assert(parse(R"({"clientCertificateData":"C","clientKeyData":"K"})").ok());
-    for (const char *bad : {"{}", R"({"token":""})", R"({"token":"a b"})", R"({"token":"a\nb"})",
-                            R"({"clientCertificateData":"C"})", R"({"token":"t","expirationTimestamp":"soon"})", "5"})
-        ck_assert_msg(!parse(bad).ok(), "accepted %s", bad);
-    ck_assert(
-        !parse_exec_credential(
-             R"({"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential","status":{"token":"t"}})",
-             version)
-             .ok());
-    ck_assert(*parse_rfc3339("2026-01-31T13:30:00.25+01:30") == *parse_rfc3339("2026-01-31T12:00:00Z"));
-    ck_assert(!parse_rfc3339("2026-01-31") && !parse_rfc3339("2026-01-31T12:00:00") && !parse_rfc3339(""));
-}
-END_TEST
-
-START_TEST(an_expired_exec_credential_is_renewed) {
-    char name[] = "/tmp/berth-exec-XXXXXX";
-    close(mkstemp(name));
-    Loop loop;
-    FaultyServer server(loop, [](Exchange e) { e.respond(200, "{}"); });
-    const std::string script = fmt::format(
-        R"(echo run >> {}; echo '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
-           echo '"status":{{"token":"t","expirationTimestamp":"2020-01-01T00:00:00Z"}}}}')",
-        name);
-    const auto http = Http::create(loop, with_exec(server.credentials(), "sh", {"-c", script}), {});
-    http->send(get("/x"), [&](Response first) {
-        ck_assert_msg(first.ok(), "%s", first.error.c_str());
-        http->send(get("/y"), [&](Response second) {
-            ck_assert(second.ok());
-            loop.quit();
-        });
-    });
-    ck_assert(test::run(loop));
-    ck_assert_uint_eq(std::filesystem::file_size(name), 8);
-    std::filesystem::remove(name);
+    ck_assert_int_eq(answer->status, 0);
+    ck_assert_text(answer->error, std::string("DELETE /x: ") + Fence::closed_text);
+    ck_assert_int_eq(seen, 0);
 }
 END_TEST
 
@@ -530,6 +524,8 @@ int main() {
                                     a_second_401_is_the_answer,
                                     a_rotated_token_file_is_read_after_a_401,
                                     only_so_many_run_at_once_and_the_rest_keep_their_order,
+                                    what_can_wait_is_sent_one_by_one_after_the_rest,
+                                    what_can_wait_waits_no_longer_than_it_may_and_only_so_many_do,
                                     one_after_the_other_share_a_connection,
                                     no_answer_is_told_apart_from_a_bad_one,
                                     a_stalled_answer_ends_with_the_timeout,
@@ -540,10 +536,7 @@ int main() {
                                     a_stream_hands_over_bytes_as_they_come,
                                     a_silent_stream_ends_with_an_error,
                                     a_refused_stream_gives_status_and_body,
-                                    an_exec_program_gives_the_token,
-                                    an_exec_program_that_fails_is_named,
-                                    an_exec_program_that_hangs_is_killed,
-                                    exec_credentials_are_checked,
-                                    an_expired_exec_credential_is_renewed,
+                                    behind_a_closed_fence_reads_go_on_and_writes_do_not_leave,
+                                    a_fence_that_closes_before_the_connection_stands_holds_the_request_back,
                                     odd_characters_are_escaped_in_paths});
 }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <ctime>
 #include <iterator>
 
 namespace berth::kube {
@@ -74,6 +75,19 @@ std::string for_log(std::string_view text, std::size_t most) {
     if (out.size() < text.size())
         out += "...";
     return out;
+}
+
+std::string utc_time(std::chrono::system_clock::time_point when, bool micro) {
+    const auto since = when.time_since_epoch();
+    const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
+    std::tm tm{};
+    gmtime_r(&seconds, &tm);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (!micro)
+        return fmt::format("{}Z", text);
+    return fmt::format("{}.{:06}Z", text,
+                       std::chrono::duration_cast<std::chrono::microseconds>(since).count() % 1'000'000);
 }
 
 }  // namespace berth::kube

@@ -1,6 +1,7 @@
 // Text on its way into JSON bodies and log lines. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -13,5 +14,7 @@ std::string json_quote(std::string_view text);
 std::string_view cut_utf8(std::string_view text, std::size_t most);
 // One line of printable text for a log, cut to `most` bytes.
 std::string for_log(std::string_view text, std::size_t most = 300);
+// RFC 3339 in UTC: Kubernetes' Time, or with microseconds its MicroTime.
+std::string utc_time(std::chrono::system_clock::time_point when, bool micro);
 
 }  // namespace berth::kube

@@ -1,5 +1,7 @@
 // Kubeconfig files -> Credentials. A list of files is merged by name, as kubectl does; relative paths count from the
 // folder of the file that holds them.
+#include "agent/kube/kubeconfig.h"
+
 #include <fmt/core.h>
 #include <sys/stat.h>
 
@@ -7,7 +9,6 @@
 #include <memory>
 
 #include "agent/kube/base64.h"
-#include "agent/kube/credentials.h"
 #include "agent/yaml.h"
 
 namespace berth::kube {
@@ -32,7 +33,9 @@ std::string beside(const std::string &file, const std::string &path) {
     return slash == std::string::npos ? path : file.substr(0, slash + 1) + path;
 }
 
-Result<Files> read_files(const std::string &paths) {
+Result<void> checked(const FileCheck &check, const std::string &path, bool secret) { return check ? check(path, secret) : Result<void>{}; }
+
+Result<Files> read_files(const std::string &paths, const FileCheck &check) {
     std::vector<std::string> names;
     for (std::size_t begin = 0; begin <= paths.size();) {
         const std::size_t end = std::min(paths.find(':', begin), paths.size());
@@ -44,6 +47,8 @@ Result<Files> read_files(const std::string &paths) {
     for (const std::string &name : names) {
         if (names.size() > 1 && absent(name))
             continue;
+        if (const auto good = checked(check, name, false); !good)
+            return Error{good.error()};
         auto root = yaml::parse_file(name);
         if (!root)
             return Error{root.error()};
@@ -96,7 +101,7 @@ Result<bool> flag_at(const Node &map, std::string_view key) {
 }
 
 // "x-data" (base64) wins over "x" (a path).
-Result<std::string> pem_at(const Node &map, const std::string &key) {
+Result<std::string> pem_at(const Node &map, const std::string &key, const FileCheck &check, bool secret) {
     const auto data = text_at(map, key + "-data");
     if (!data)
         return Error{data.error()};
@@ -104,6 +109,8 @@ Result<std::string> pem_at(const Node &map, const std::string &key) {
         auto bytes = base64_decode(*data);
         if (!bytes)
             return map.find(key + "-data")->error("not base64");
+        if (const auto good = checked(check, map.file(), secret); !good)
+            return Error{good.error()};
         return std::move(*bytes);
     }
     const auto path = text_at(map, key);
@@ -111,7 +118,10 @@ Result<std::string> pem_at(const Node &map, const std::string &key) {
         return Error{path.error()};
     if (path->empty())
         return std::string();
-    auto text = yaml::read_file(beside(map.file(), *path), largest_pem_file);
+    const std::string file = beside(map.file(), *path);
+    if (const auto good = checked(check, file, secret); !good)
+        return map.find(key)->error(good.error());
+    auto text = yaml::read_file(file, largest_pem_file);
     if (!text)
         return map.find(key)->error(text.error());
     return text;
@@ -120,10 +130,11 @@ Result<std::string> pem_at(const Node &map, const std::string &key) {
 // Collects the first error of many small reads, so that the readers below need no ladder of checks.
 class Fields {
   public:
-    explicit Fields(const Node &map) : map_(map) {}
+    explicit Fields(const Node &map, const FileCheck &check = {}) : map_(map), check_(check) {}
     std::string text(std::string_view key) { return keep(text_at(map_, key), std::string()); }
     bool flag(std::string_view key) { return keep(flag_at(map_, key), false); }
-    std::string pem(const std::string &key) { return keep(pem_at(map_, key), std::string()); }
+    std::string pem(const std::string &key) { return keep(pem_at(map_, key, check_, false), std::string()); }
+    std::string secret_pem(const std::string &key) { return keep(pem_at(map_, key, check_, true), std::string()); }
     void refuse(std::string_view key, std::string_view why) {
         const Node *value = map_.find(key);
         if (value && !value->is_null())
@@ -145,11 +156,12 @@ class Fields {
     }
 
     const Node &map_;
+    const FileCheck check_;
     std::optional<Error> error_;
 };
 
-std::optional<Error> read_cluster(const Node &map, Credentials &out) {
-    Fields fields(map);
+std::optional<Error> read_cluster(const Node &map, const FileCheck &check, Credentials &out) {
+    Fields fields(map, check);
     out.server = fields.text("server");
     while (!out.server.empty() && out.server.back() == '/')
         out.server.pop_back();
@@ -178,7 +190,7 @@ std::optional<Error> read_cluster(const Node &map, Credentials &out) {
     return std::nullopt;
 }
 
-std::optional<Error> read_exec(const Node &map, Credentials::Exec &out) {
+std::optional<Error> read_exec(const Node &map, const FileCheck &check, Credentials::Exec &out) {
     if (!map.is_map())
         return map.error("a map is expected");
     Fields fields(map);
@@ -191,8 +203,11 @@ std::optional<Error> read_exec(const Node &map, Credentials::Exec &out) {
         return fields.error();
     if (out.command.empty())
         return map.error("'command' is expected here");
-    if (out.command.find('/') != std::string::npos)
+    if (out.command.find('/') != std::string::npos) {
         out.command = beside(map.file(), out.command);
+        if (const auto good = checked(check, out.command, false); !good)
+            return map.find("command")->error(good.error());
+    }
     if (out.api_version != "client.authentication.k8s.io/v1" &&
         out.api_version != "client.authentication.k8s.io/v1beta1")
         return (map.find("apiVersion") ? *map.find("apiVersion") : map)
@@ -223,15 +238,15 @@ std::optional<Error> read_exec(const Node &map, Credentials::Exec &out) {
     return std::nullopt;
 }
 
-std::optional<Error> read_user(const Node &map, Credentials &out) {
-    Fields fields(map);
+std::optional<Error> read_user(const Node &map, const FileCheck &check, Credentials &out) {
+    Fields fields(map, check);
     for (const char *key : {"username", "password"})
         fields.refuse(key, "API servers take no passwords any more: use a token, a client certificate or exec");
     fields.refuse("auth-provider", "not supported: use exec");
     for (const char *key : {"as", "as-uid", "as-groups", "as-user-extra"})
         fields.refuse(key, "impersonation is not supported");
     out.client_cert_pem = fields.pem("client-certificate");
-    out.client_key_pem = fields.pem("client-key");
+    out.client_key_pem = fields.secret_pem("client-key");
     out.token = fields.text("token");
     out.token_file = beside(map.file(), fields.text("tokenFile"));
     if (fields.error())
@@ -242,23 +257,28 @@ std::optional<Error> read_user(const Node &map, Credentials &out) {
     for (const char c : out.token)
         if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 0x7f)
             return map.find("token")->error("holds bytes that cannot be part of a token");
+    if (!out.token.empty())
+        if (const auto good = checked(check, map.file(), true); !good)
+            return Error{good.error()};
     if (!out.token_file.empty() && out.token.empty()) {
+        if (const auto good = checked(check, out.token_file, true); !good)
+            return map.find("tokenFile")->error(good.error());
         const auto token = read_token(out.token_file);
         if (!token)
             return map.find("tokenFile")->error(token.error());
     }
     const Node *exec = map.find("exec");
     if (exec && !exec->is_null()) {
-        out.exec.emplace();
-        return read_exec(*exec, *out.exec);
+        out.exec = Credentials::Exec{};
+        return read_exec(*exec, check, *out.exec);
     }
     return std::nullopt;
 }
 
 }  // namespace
 
-Result<Credentials> load_kubeconfig(const std::string &paths, const std::string &context) {
-    const auto files = read_files(paths);
+Result<Credentials> load_kubeconfig(const std::string &paths, const std::string &context, const FileCheck &check) {
+    const auto files = read_files(paths, check);
     if (!files)
         return Error{files.error()};
     std::string chosen = context;
@@ -286,19 +306,21 @@ Result<Credentials> load_kubeconfig(const std::string &paths, const std::string 
     if (!cluster)
         return Error{cluster.error()};
     Credentials out;
-    if (auto error = read_cluster(**cluster, out))
+    if (auto error = read_cluster(**cluster, check, out))
         return *error;
     if (!user_name.empty()) {
         const auto user = named(*files, "users", "user", user_name);
         if (!user)
             return Error{user.error()};
-        if (auto error = read_user(**user, out))
+        if (auto error = read_user(**user, check, out))
             return *error;
     }
-    out.reload = [paths, context] {
-        return load_kubeconfig(paths, context);
+    out.reload = [paths, context, check] {
+        return load_kubeconfig(paths, context, check);
     };
     return out;
 }
+
+Result<Credentials> load_kubeconfig(const std::string &paths, const std::string &context) { return load_kubeconfig(paths, context, {}); }
 
 }  // namespace berth::kube

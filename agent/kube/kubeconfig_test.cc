@@ -4,10 +4,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "agent/kube/base64.h"
-#include "agent/kube/credentials.h"
+#include "agent/kube/kubeconfig.h"
 #include "test/unit/suite.h"
 
 using namespace berth;
@@ -42,11 +43,6 @@ std::string config(std::string_view cluster, std::string_view user) {
 }
 
 const char *const plain_cluster = "    server: https://10.1.2.3:6443/\n";
-
-void ck_assert_says(const std::string &text, std::string_view part) {
-    ck_assert_msg(text.find(part) != std::string::npos, "\"%s\" lacks \"%.*s\"", text.c_str(),
-                  static_cast<int>(part.size()), part.data());
-}
 
 std::string problem(const Result<Credentials> &result) { return result ? "(no error)" : result.error(); }
 
@@ -120,9 +116,9 @@ START_TEST(in_a_list_of_files_the_first_definition_wins) {
     ck_assert_msg(got.ok(), "%s", got.ok() ? "" : got.error().c_str());
     ck_assert_text(got->token, "one");
     ck_assert_text(got->server, "https://10.1.2.3:6443");
-    ck_assert_says(problem(load_kubeconfig(folder.path() + "/absent")), "absent: No such file");
-    ck_assert_says(problem(load_kubeconfig(folder.path() + "/absent:" + folder.path() + "/missing")), "no kubeconfig");
-    ck_assert_says(problem(load_kubeconfig("")), "no kubeconfig");
+    ck_assert_part(problem(load_kubeconfig(folder.path() + "/absent")), "absent: No such file");
+    ck_assert_part(problem(load_kubeconfig(folder.path() + "/absent:" + folder.path() + "/missing")), "no kubeconfig");
+    ck_assert_part(problem(load_kubeconfig("")), "no kubeconfig");
 }
 END_TEST
 
@@ -134,7 +130,7 @@ START_TEST(a_context_can_be_chosen) {
         "clusters: [{name: ca, cluster: {server: 'https://a'}}, {name: cb, cluster: {server: 'https://b'}}]\n");
     ck_assert_text(load_kubeconfig(file)->server, "https://a");
     ck_assert_text(load_kubeconfig(file, "b")->server, "https://b");
-    ck_assert_says(problem(load_kubeconfig(file, "z")), "'z' is not among its contexts");
+    ck_assert_part(problem(load_kubeconfig(file, "z")), "'z' is not among its contexts");
 }
 END_TEST
 
@@ -144,38 +140,38 @@ START_TEST(mistakes_are_named_with_file_line_and_key) {
         return load_kubeconfig(folder.put("config", text));
     };
     const std::string user = "    token: t\n";
-    ck_assert_says(problem(load("- a\n")), "config:1: not a kubeconfig");
-    ck_assert_says(problem(load("kind: Config\n")), "no current-context");
-    ck_assert_says(problem(load("current-context: x\ncontexts: nonsense\n")), "config:2: contexts: a list is expected");
-    ck_assert_says(problem(load(config("    tls-server-name: x\n", user))), "'server'");
-    ck_assert_says(problem(load(config("    server: 10.0.0.1\n", user))), "config:10: server: a URL");
-    ck_assert_says(problem(load(config("    server: http://10.0.0.1\n", user))),
+    ck_assert_part(problem(load("- a\n")), "config:1: not a kubeconfig");
+    ck_assert_part(problem(load("kind: Config\n")), "no current-context");
+    ck_assert_part(problem(load("current-context: x\ncontexts: nonsense\n")), "config:2: contexts: a list is expected");
+    ck_assert_part(problem(load(config("    tls-server-name: x\n", user))), "'server'");
+    ck_assert_part(problem(load(config("    server: 10.0.0.1\n", user))), "config:10: server: a URL");
+    ck_assert_part(problem(load(config("    server: http://10.0.0.1\n", user))),
                    "config:10: server: plain http is refused");
-    ck_assert_says(problem(load(config("    server: https://h\n    insecure-skip-tls-verify: true\n", user))),
+    ck_assert_part(problem(load(config("    server: https://h\n    insecure-skip-tls-verify: true\n", user))),
                    "config:11: insecure-skip-tls-verify: refused");
-    ck_assert_says(problem(load(config("    server: https://h\n    certificate-authority-data: '!!'\n", user))),
+    ck_assert_part(problem(load(config("    server: https://h\n    certificate-authority-data: '!!'\n", user))),
                    "config:11: certificate-authority-data: not base64");
-    ck_assert_says(problem(load(config("    server: https://h\n    certificate-authority: none.crt\n", user))),
+    ck_assert_part(problem(load(config("    server: https://h\n    certificate-authority: none.crt\n", user))),
                    "config:11: certificate-authority: ");
-    ck_assert_says(problem(load(config(plain_cluster, "    username: me\n    password: x\n"))),
+    ck_assert_part(problem(load(config(plain_cluster, "    username: me\n    password: x\n"))),
                    "config:14: username: ");
-    ck_assert_says(problem(load(config(plain_cluster, "    auth-provider: {name: x}\n"))),
+    ck_assert_part(problem(load(config(plain_cluster, "    auth-provider: {name: x}\n"))),
                    "config:14: auth-provider: ");
-    ck_assert_says(problem(load(config(plain_cluster, "    as: admin\n"))), "config:14: as: impersonation");
-    ck_assert_says(problem(load(config(plain_cluster, "    client-key-data: S0VZ\n"))),
+    ck_assert_part(problem(load(config(plain_cluster, "    as: admin\n"))), "config:14: as: impersonation");
+    ck_assert_part(problem(load(config(plain_cluster, "    client-key-data: S0VZ\n"))),
                    "client-key without its client-certificate");
-    ck_assert_says(problem(load(config(plain_cluster, "    tokenFile: none\n"))), "config:14: tokenFile: ");
-    ck_assert_says(problem(load(config(plain_cluster,
+    ck_assert_part(problem(load(config(plain_cluster, "    tokenFile: none\n"))), "config:14: tokenFile: ");
+    ck_assert_part(problem(load(config(plain_cluster,
                                        "    exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}\n"))),
                    "config:14: apiVersion: apiVersion must be");
-    ck_assert_says(problem(load(config(plain_cluster, "    exec: {apiVersion: client.authentication.k8s.io/v1}\n"))),
+    ck_assert_part(problem(load(config(plain_cluster, "    exec: {apiVersion: client.authentication.k8s.io/v1}\n"))),
                    "'command'");
-    ck_assert_says(
+    ck_assert_part(
         problem(load(
             config(plain_cluster,
                    "    exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always}\n"))),
         "interactiveMode");
-    ck_assert_says(problem(load("a: 1\na: 2\n")), "config:2: a: given twice");
+    ck_assert_part(problem(load("a: 1\na: 2\n")), "config:2: a: given twice");
 }
 END_TEST
 
@@ -194,6 +190,39 @@ START_TEST(errors_never_show_a_secret) {
 }
 END_TEST
 
+START_TEST(every_file_is_checked_before_it_is_believed) {
+    Folder folder;
+    for (const char *name : {"ca", "cert", "key", "token", "program"})
+        folder.put(name, "text");
+    const auto file = folder.put("config", config("    server: https://10.1.2.3:6443/\n    certificate-authority: ca\n",
+                                                  "    client-certificate: cert\n    client-key: key\n    tokenFile: token\n"
+                                                  "    exec: {apiVersion: client.authentication.k8s.io/v1, command: ./program}\n"));
+    std::map<std::string, bool> asked;  // file -> whether it holds a secret
+    std::string bad;
+    const FileCheck check = [&](const std::string &path, bool secret) -> Result<void> {
+        const std::string name = std::filesystem::path(path).filename().string();
+        asked[name] = asked[name] || secret;
+        return name == bad ? Result<void>(Error{path + ": not believed"}) : Result<void>{};
+    };
+    const auto got = load_kubeconfig(file, "", check);
+    ck_assert_msg(got.ok(), "%s", problem(got).c_str());
+    ck_assert((asked == std::map<std::string, bool>{
+                            {"config", false}, {"ca", false}, {"cert", false}, {"key", true}, {"token", true}, {"program", false}}));
+    for (const char *name : {"config", "ca", "cert", "key", "token", "program"}) {
+        bad = name;
+        ck_assert_part(problem(load_kubeconfig(file, "", check)), ": not believed");
+        ck_assert_part(problem(got->reload()), ": not believed");
+    }
+    bad.clear();
+    asked.clear();
+    ck_assert(load_kubeconfig(folder.put("token-inside", config(plain_cluster, "    token: abc\n")), "", check).ok());
+    ck_assert(load_kubeconfig(folder.put("key-inside", config(plain_cluster, "    client-certificate-data: eA==\n    client-key-data: eA==\n")),
+                              "", check)
+                  .ok());
+    ck_assert(asked["token-inside"] && asked["key-inside"]);
+}
+END_TEST
+
 START_TEST(plain_http_is_taken_on_loopback_only) {
     Folder folder;
     for (const char *host : {"127.0.0.1:8001", "localhost:8001", "[::1]:8001"})
@@ -201,7 +230,7 @@ START_TEST(plain_http_is_taken_on_loopback_only) {
                       folder.put("config", config(fmt::format("    server: 'http://{}'\n", host), "    token: t\n")))
                       .ok());
     for (const char *host : {"127.0.0.1.example.com", "128.0.0.1", "127.0.0.1@evil.example", "localhost.evil.example"})
-        ck_assert_says(problem(load_kubeconfig(folder.put(
+        ck_assert_part(problem(load_kubeconfig(folder.put(
                            "config", config(fmt::format("    server: 'http://{}'\n", host), "    token: t\n")))),
                        "plain http is refused");
 }
@@ -209,10 +238,10 @@ END_TEST
 
 START_TEST(in_a_pod_the_service_account_is_used) {
     Folder folder;
-    ck_assert_says(problem(load_in_cluster(folder.path(), "", "443")), "KUBERNETES_SERVICE_HOST");
-    ck_assert_says(problem(load_in_cluster(folder.path(), "10.0.0.1", "443")), "ca.crt");
+    ck_assert_part(problem(load_in_cluster(folder.path(), "", "443")), "KUBERNETES_SERVICE_HOST");
+    ck_assert_part(problem(load_in_cluster(folder.path(), "10.0.0.1", "443")), "ca.crt");
     folder.put("ca.crt", "CA");
-    ck_assert_says(problem(load_in_cluster(folder.path(), "10.0.0.1", "443")), "token");
+    ck_assert_part(problem(load_in_cluster(folder.path(), "10.0.0.1", "443")), "token");
     folder.put("token", "tok");
     const auto got = load_in_cluster(folder.path(), "fd00::1", "443");
     ck_assert(got.ok());
@@ -240,5 +269,6 @@ int main() {
         {every_field_is_read, data_wins_over_files_and_paths_count_from_the_file,
          exec_is_read_with_arguments_and_environment, in_a_list_of_files_the_first_definition_wins,
          a_context_can_be_chosen, mistakes_are_named_with_file_line_and_key, errors_never_show_a_secret,
+         every_file_is_checked_before_it_is_believed,
          plain_http_is_taken_on_loopback_only, in_a_pod_the_service_account_is_used, base64_goes_there_and_back});
 }

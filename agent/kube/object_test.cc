@@ -152,7 +152,7 @@ START_TEST(discovery_is_read) {
     ck_assert(groups.ok() && groups->at("batch") == std::vector<std::string>({"v1", "v1beta1"}));
     ck_assert(!read_api_groups("[]").ok() && !read_api_groups("{}").ok());
     const auto resources = read_api_resources(
-        R"({"resources":[{"name":"jobs","kind":"Job","namespaced":true,"verbs":["get","list","watch"]},
+        R"({"resources":[{"name":"..","kind":"Up"},{"name":"a?b#c","kind":"Odd"},{"name":"jobs","kind":"Job","namespaced":true,"verbs":["get","list","watch"]},
         {"name":"jobs/status","kind":"Job","namespaced":true},{"name":"nodes","kind":"Node","namespaced":false,"verbs":["get"]}]})");
     ck_assert(resources.ok() && resources->size() == 2 && (*resources)[0].watchable && !(*resources)[1].namespaced);
     ck_assert_text(resource_path("batch/v1", "jobs", "n", "j"), "/apis/batch/v1/namespaces/n/jobs/j");

@@ -14,6 +14,11 @@ std::string_view value_of(const KeyValues &values, std::string_view key) {
 std::string_view Pod::annotation(std::string_view key) const { return value_of(annotations, key); }
 std::string_view Pod::label(std::string_view key) const { return value_of(labels, key); }
 
+bool is_older(const Pod &state, const Pod &than) {
+    return (than.terminal() && !state.terminal()) || (than.deleting && !state.deleting) ||
+           (!than.node_name.empty() && state.node_name.empty());
+}
+
 std::uint32_t wait_status(const Pod &pod) {
     if (pod.phase == Phase::succeeded)
         return 0;
@@ -21,6 +26,12 @@ std::uint32_t wait_status(const Pod &pod) {
         return static_cast<std::uint32_t>(pod.exit_signal) & 0x7f;
     const int code = pod.exit_code & 0xff;
     return static_cast<std::uint32_t>(code != 0 ? code : 1) << 8;
+}
+
+std::string state_words(const Node *node) {
+    if (node == nullptr)
+        return "-";
+    return std::string(node->ready ? "ready" : "not ready") + (node->unschedulable ? ", cordoned" : "");
 }
 
 }  // namespace berth::kube

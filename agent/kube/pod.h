@@ -116,6 +116,10 @@ struct Pod {
     std::string_view label(std::string_view key) const;       // likewise
 };
 
+// Whether one state of a pod was before another, as far as its end, its deletion and its node tell: none of these is ever undone. An
+// answer may arrive after the watch has told of what came later.
+bool is_older(const Pod &state, const Pod &than);
+
 // How a finished pod's end reads in sacct: a wait status.
 std::uint32_t wait_status(const Pod &pod);
 
@@ -139,5 +143,8 @@ struct Node {
     std::int64_t cpu_milli = 0, memory_bytes = 0, pods = 0;         // allocatable; 0: not known
     std::vector<std::pair<std::string, std::int64_t>> extended;     // likewise, as in Resources, and 0 where it says so
 };
+
+// "ready", "not ready", "ready, cordoned"; "-" for none.
+std::string state_words(const Node *node);
 
 }  // namespace berth::kube

@@ -143,11 +143,17 @@ Result<Resources> pod_resources(Object spec, Counted counted) {
             const auto need = container_amounts(element, container, counted);
             if (!need)
                 return Error{need.error()};
-            Amounts step = sidecars;
+            // Only what this one asks for can make its step the largest yet: the sidecars were counted when they came. So a thousand of them
+            // cost a thousand times one, and no more.
+            Amounts step;
+            for (const auto &[name, value] : *need)
+                if (const auto beside = sidecars.find(name); beside != sidecars.end())
+                    step.emplace(name, beside->second);
             Result<void> added = add(step, *need);
             if (added && is_sidecar(container)) {
                 added = add(total, *need);
-                sidecars = step;
+                for (const auto &[name, value] : step)
+                    sidecars[name] = value;
             }
             if (!added)
                 return Error{added.error()};

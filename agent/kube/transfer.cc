@@ -80,7 +80,8 @@ bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::
     identity_ = std::move(identity);
     body_.clear();
     arrived.clear();
-    answered_ = too_large_ = false;
+    answered_ = too_large_ = held_back_ = false;
+    options_ = &options;
     most_body_ = streaming ? most_error_body : options.most_body;
     curl_error_[0] = '\0';
 
@@ -157,11 +158,22 @@ bool Transfer::prepare(const Http::Options &options, IdentityPtr identity, std::
         set(CURLOPT_PROXY, "");  // whatever the environment says
     }
 
+#if LIBCURL_VERSION_NUM >= 0x075000
+    set(CURLOPT_PREREQFUNCTION, &Transfer::on_connected);
+    set(CURLOPT_PREREQDATA, static_cast<void *>(this));
+#endif
     set(CURLOPT_WRITEFUNCTION, &Transfer::on_body);
     set(CURLOPT_WRITEDATA, static_cast<void *>(this));
     set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
     set(CURLOPT_HEADERDATA, static_cast<void *>(this));
     return true;
+}
+
+// The last moment before the request leaves.
+int Transfer::on_connected(void *data, char *, char *, int, int) {
+    auto *self = static_cast<Transfer *>(data);
+    self->held_back_ = !self->may_be_sent(*self->options_);
+    return self->held_back_ ? 1 : 0;  // 1 aborts: CURL_PREREQFUNC_ABORT
 }
 
 std::size_t Transfer::on_header(char *line, std::size_t size, std::size_t count, void *data) {
@@ -199,6 +211,8 @@ std::size_t Transfer::on_body(char *data, std::size_t size, std::size_t count, v
 Response Transfer::take_response(CURLcode code) {
     if (too_large_)
         return failure(fmt::format("the answer is larger than {} bytes and was dropped", most_body_));
+    if (held_back_)
+        return failure(Fence::closed_text);
     if (code != CURLE_OK) {
         const char *why = curl_error_[0] ? curl_error_ : curl_easy_strerror(code);
         return failure(answered_ ? fmt::format("the answer broke off: {}", why) : std::string(why));

@@ -26,6 +26,8 @@ class Transfer {
     // Makes the handle ready for another attempt with this identity. False: out of memory.
     bool prepare(const Http::Options &options, IdentityPtr identity, std::chrono::milliseconds timeout,
                  bool fresh_connection);
+    // Reads always; writes while the fence is open.
+    bool may_be_sent(const Http::Options &options) const { return request.method == "GET" || !options.fence || options.fence->open(); }
     CURL *easy() const { return easy_; }
     const IdentityPtr &identity() const { return identity_; }
 
@@ -50,6 +52,7 @@ class Transfer {
 
   private:
     static std::size_t on_body(char *data, std::size_t size, std::size_t count, void *self);
+    static int on_connected(void *self, char *, char *, int, int);
     static std::size_t on_header(char *data, std::size_t size, std::size_t count, void *self);
     std::string what() const;  // "GET /api/v1/pods", without the query
 
@@ -58,7 +61,8 @@ class Transfer {
     IdentityPtr identity_;
     std::string body_;
     std::size_t most_body_ = 0;
-    bool answered_ = false, too_large_ = false;
+    const Http::Options *options_ = nullptr;
+    bool answered_ = false, too_large_ = false, held_back_ = false;
     std::time_t date_ = 0;
     char curl_error_[CURL_ERROR_SIZE] = {};
 };

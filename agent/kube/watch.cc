@@ -22,6 +22,8 @@ constexpr std::size_t longest_event = 8 << 20;
 constexpr unsigned refusals_before_relist = 3;
 // The server is asked to end each watch after this long, spread over twice the time.
 constexpr double watch_seconds = 300;
+// How soon a watch that waits sees that the server answers others again.
+constexpr Milliseconds look_for_server{500};
 // A watch that the server closed sooner, without an event, counts as a failure.
 constexpr std::chrono::seconds decent_life{5};
 
@@ -99,20 +101,21 @@ class State : public std::enable_shared_from_this<State<Record>> {
         request.path =
             target(fmt::format("limit={}{}{}", options_.page, next.empty() ? "" : "&continue=", url_escape(next)));
         request.timeout = Milliseconds(60'000);
-        http_.send(std::move(request), [weak = this->weak_from_this(), first = next.empty()](Response response) {
+        http_.send(std::move(request), [weak = this->weak_from_this(), next](Response response) {
             const auto self = weak.lock();
             if (self && !self->stopped_)
-                self->page_arrived(std::move(response), first);
+                self->page_arrived(std::move(response), next);
         });
     }
 
-    void page_arrived(Response response, bool first) {
+    // `asked` is the token that the page was asked for with, empty for the first.
+    void page_arrived(Response response, const std::string &asked) {
         if (!response.ok()) {
             handlers_.failed(response);
             if (stopped_)
                 return;
             // 410 in the middle: the list took longer than the server keeps its snapshot. Nothing is wrong.
-            if (response.status == 410 && !first)
+            if (response.status == 410 && !asked.empty())
                 log::info("{}: the list expired before its last page; beginning again", options_.path);
             return retry(response.error, response.retry_after, true);
         }
@@ -130,6 +133,9 @@ class State : public std::enable_shared_from_this<State<Record>> {
             if (stopped_)
                 return;
         }
+        // Else the list would never end, nor any request of it wait for the one before.
+        if (!asked.empty() && page_read->next == asked)
+            return retry(fmt::format("GET {}: the server answers with the same page again and again", options_.path), {}, true);
         if (!page_read->next.empty())
             return page(page_read->next);
         version_ = page_read->resource_version;
@@ -303,10 +309,19 @@ class State : public std::enable_shared_from_this<State<Record>> {
     void later(Milliseconds wait, bool relist) {
         stream_.reset();
         frames_.clear();
-        timer_ = loop_.after(wait, [weak = this->weak_from_this(), relist] {
+        go_on_at(loop_.now() + wait, relist, !http_.reachable());
+    }
+
+    // `away`: the server could not be reached. When others hear from it sooner, so do we: a watch that is deaf beside requests that are
+    // answered would let its agent act on what is long over.
+    void go_on_at(std::chrono::steady_clock::time_point when, bool relist, bool away) {
+        const auto left = std::max(std::chrono::ceil<Milliseconds>(when - loop_.now()), Milliseconds(0));
+        timer_ = loop_.after(away ? std::min(left, look_for_server) : left, [weak = this->weak_from_this(), when, relist, away] {
             const auto self = weak.lock();
             if (!self || self->stopped_)
                 return;
+            if (self->loop_.now() < when && !(away && self->http_.reachable()))
+                return self->go_on_at(when, relist, away);
             if (relist)
                 self->list();
             else

@@ -51,14 +51,14 @@ class Scene {
         http = Http::create(loop, server_.credentials(), {});
     }
 
-    void start(std::string until, std::chrono::seconds idle = 30s) {
+    void start(std::string until, std::chrono::seconds idle = 30s, std::chrono::milliseconds backoff = 10ms) {
         until_ = std::move(until);
         WatchOptions options;
         options.path = "/api/v1/pods";
         options.query = "fieldSelector=x%3Dy";
         options.page = 2;
-        options.backoff_first = 10ms;
-        options.backoff_most = 50ms;
+        options.backoff_first = backoff;
+        options.backoff_most = 5 * backoff;
         options.idle = idle;
         options.random = [] {
             return 0.5;
@@ -174,6 +174,14 @@ START_TEST(a_list_that_expires_between_pages_begins_again) {
 }
 END_TEST
 
+START_TEST(a_list_that_goes_in_circles_begins_again_after_a_pause) {
+    Scene scene({answer(list({pod("a", 1)}, 5, "circle")), answer(list({pod("a", 1)}, 5, "circle")), answer(list({pod("b", 2)}, 6)), stream("")});
+    ck_assert_heard(scene, "+a +a +b ~n/a/uid-a synced ");
+    ck_assert(scene.paths[1].find("continue=circle") != std::string::npos);
+    ck_assert(scene.paths[2].find("continue=") == std::string::npos);
+}
+END_TEST
+
 START_TEST(a_frame_cut_short_is_heard_again_whole) {
     Scene scene({answer(list({}, 5)),
                  [](Exchange e) {
@@ -249,6 +257,16 @@ START_TEST(a_server_that_is_away_does_not_cause_a_list) {
 }
 END_TEST
 
+START_TEST(a_server_that_answers_others_again_is_watched_again_at_once) {
+    const auto cut = [](Exchange e) { e.cut(); };
+    Scene scene({cut, answer("{}"), answer(list({pod("a", 1)}, 5)), stream("")});
+    scene.start("+a synced ", 30s, 1h);
+    // What is sent meanwhile is answered, long before the watch's turn would come.
+    const auto other = scene.loop.after(100ms, [&] { scene.http->send({.path = "/other"}, [](Response r) { ck_assert(r.ok()); }); });
+    ck_assert(test::run(scene.loop));
+}
+END_TEST
+
 START_TEST(a_list_that_fails_is_tried_until_it_works) {
     Scene scene({answer("{}", 500), answer("not json"), answer("{\"message\":\"no\"}", 403),
                  answer(list({pod("a", 1)}, 5)), stream("")});
@@ -312,10 +330,11 @@ int main() {
         {a_list_in_pages_then_a_watch_from_there, a_closed_watch_resumes_from_the_last_version_heard,
          gone_as_a_status_lists_again_and_tells_what_vanished, gone_in_the_stream_lists_again_and_tells_what_vanished,
          a_recreated_pod_of_the_same_name_is_another_one, a_list_that_expires_between_pages_begins_again,
+         a_list_that_goes_in_circles_begins_again_after_a_pause,
          a_frame_cut_short_is_heard_again_whole, a_line_that_is_no_event_resumes_and_at_last_lists_again,
          an_object_that_cannot_be_read_is_skipped, a_silent_watch_is_left_and_resumed,
          until_bookmarks_come_the_server_is_asked_to_end_watches_before_our_patience,
-         bookmarks_that_dry_up_cost_a_resume_and_no_failure, a_server_that_is_away_does_not_cause_a_list,
+         bookmarks_that_dry_up_cost_a_resume_and_no_failure, a_server_that_is_away_does_not_cause_a_list, a_server_that_answers_others_again_is_watched_again_at_once,
          a_list_that_fails_is_tried_until_it_works, a_busy_server_is_given_the_time_it_asks_for,
          the_watcher_may_be_dropped_by_each_of_its_handlers, nodes_are_watched_too});
 }

@@ -21,7 +21,7 @@ std::uint32_t renewed_limit(std::uint32_t limit, std::uint32_t step, std::uint32
     return static_cast<std::uint32_t>(std::max<std::uint64_t>(limit, std::min(next, longest)));
 }
 
-Turn next_turn(const std::vector<Replica> &replicas, std::chrono::seconds warn, std::time_t now) {
+Turn next_turn(const std::vector<Replica> &replicas, std::size_t wanted, std::chrono::seconds warn, std::time_t now) {
     const Replica *next = nullptr;
     for (const Replica &replica : replicas)
         if (replica.end != 0 && replica.runs && (next == nullptr || replica.end < next->end))
@@ -37,7 +37,7 @@ Turn next_turn(const std::vector<Replica> &replicas, std::chrono::seconds warn, 
     if (now < due)
         return {"", due};
     // Somebody is on the way in or out: the next one's turn comes when that is over.
-    if (std::any_of(replicas.begin(), replicas.end(), [](const Replica &r) { return !r.runs; }))
+    if (replicas.size() < wanted || std::any_of(replicas.begin(), replicas.end(), [](const Replica &r) { return !r.runs; }))
         return {};
     return {next->uid, 0};
 }

@@ -32,8 +32,9 @@ struct Turn {
     std::time_t ask_at = 0;
     bool operator==(const Turn &) const = default;
 };
-// One at a time, and the next only when all of them run again. The turns of those that end together are spread evenly over the time
+// One at a time, and the next only when all of them run again; `wanted` of them at least, for one that was replaced may be gone before its
+// replacement is heard of. The turns of those that end together are spread evenly over the time
 // between warning and end, so that each replacement has its share of it, and the next generation does not end together.
-Turn next_turn(const std::vector<Replica> &replicas, std::chrono::seconds warn, std::time_t now);
+Turn next_turn(const std::vector<Replica> &replicas, std::size_t wanted, std::chrono::seconds warn, std::time_t now);
 
 }  // namespace berth

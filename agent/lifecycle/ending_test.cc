@@ -58,39 +58,47 @@ END_TEST
 
 START_TEST(nobody_is_replaced_before_the_warning) {
     const auto three = service(3);
-    ck_assert(next_turn(three, warn, start) == (Turn{"", start + hour - 300}));
-    ck_assert(next_turn(three, warn, start + hour - 301) == (Turn{"", start + hour - 300}));
+    ck_assert(next_turn(three, 0, warn, start) == (Turn{"", start + hour - 300}));
+    ck_assert(next_turn(three, 0, warn, start + hour - 301) == (Turn{"", start + hour - 300}));
 }
 END_TEST
 
 START_TEST(turns_are_spread_evenly_until_the_end) {
     auto three = service(3);
     const std::time_t end = start + hour;
-    ck_assert(next_turn(three, warn, end - 300) == (Turn{"p0", 0}));
+    ck_assert(next_turn(three, 0, warn, end - 300) == (Turn{"p0", 0}));
     three[0] = {"p0b", end - 290, end - 290 + hour, true};  // its replacement runs
-    ck_assert(next_turn(three, warn, end - 280) == (Turn{"", end - 200}));
-    ck_assert(next_turn(three, warn, end - 200) == (Turn{"p1", 0}));
+    ck_assert(next_turn(three, 0, warn, end - 280) == (Turn{"", end - 200}));
+    ck_assert(next_turn(three, 0, warn, end - 200) == (Turn{"p1", 0}));
     three[1] = {"p1b", end - 190, end - 190 + hour, true};
-    ck_assert(next_turn(three, warn, end - 180) == (Turn{"", end - 100}));
-    ck_assert(next_turn(three, warn, end - 100) == (Turn{"p2", 0}));
+    ck_assert(next_turn(three, 0, warn, end - 180) == (Turn{"", end - 100}));
+    ck_assert(next_turn(three, 0, warn, end - 100) == (Turn{"p2", 0}));
     three[2] = {"p2b", end - 90, end - 90 + hour, true};
-    ck_assert(next_turn(three, warn, end - 90) == (Turn{"", end - 290 + hour - 300}));
+    ck_assert(next_turn(three, 0, warn, end - 90) == (Turn{"", end - 290 + hour - 300}));
+}
+END_TEST
+
+START_TEST(one_that_is_gone_is_missed_before_its_replacement_is_heard_of) {
+    auto two = service(3);
+    two.pop_back();
+    ck_assert(next_turn(two, 3, warn, start + hour - 150) == Turn{});
+    ck_assert_text(next_turn(two, 2, warn, start + hour - 150).uid, "p0");
 }
 END_TEST
 
 START_TEST(next_turn_waits_for_the_replacement) {
     auto three = service(3);
     three[0].runs = false;
-    ck_assert(next_turn(three, warn, start + hour - 150) == Turn{});
+    ck_assert(next_turn(three, 0, warn, start + hour - 150) == Turn{});
     three[0].runs = true;
-    ck_assert(next_turn(three, warn, start + hour - 150) == (Turn{"p0", 0}));
+    ck_assert(next_turn(three, 0, warn, start + hour - 150) == (Turn{"p0", 0}));
 }
 END_TEST
 
 START_TEST(whoever_ends_first_goes_first) {
     auto three = service(3);
     three[2].end -= 60;
-    ck_assert_text(next_turn(three, warn, start + hour - 350).uid, "p2");
+    ck_assert_text(next_turn(three, 0, warn, start + hour - 350).uid, "p2");
 }
 END_TEST
 
@@ -98,8 +106,8 @@ START_TEST(replicas_without_an_end_are_left_alone) {
     auto three = service(3);
     for (Replica &replica : three)
         replica.end = 0;
-    ck_assert(next_turn(three, warn, start + hour) == Turn{});
-    ck_assert(next_turn({}, warn, start) == Turn{});
+    ck_assert(next_turn(three, 0, warn, start + hour) == Turn{});
+    ck_assert(next_turn({}, 0, warn, start) == Turn{});
 }
 END_TEST
 
@@ -107,10 +115,10 @@ START_TEST(short_limits_spread_over_half_of_the_time) {
     auto two = service(2);
     for (Replica &replica : two)
         replica.end = start + 60;
-    ck_assert(next_turn(two, warn, start + 29) == (Turn{"", start + 30}));
-    ck_assert(next_turn(two, warn, start + 30) == (Turn{"p0", 0}));
+    ck_assert(next_turn(two, 0, warn, start + 29) == (Turn{"", start + 30}));
+    ck_assert(next_turn(two, 0, warn, start + 30) == (Turn{"p0", 0}));
     two[0] = {"p0b", start + 33, start + 83, true};  // so short that it ends inside the other's window, too
-    ck_assert(next_turn(two, warn, start + 34) == (Turn{"", start + 45}));
+    ck_assert(next_turn(two, 0, warn, start + 34) == (Turn{"", start + 45}));
 }
 END_TEST
 
@@ -119,6 +127,7 @@ int main() {
                                       no_warning_without_an_end_or_when_it_is_off, pods_are_stopped_a_grace_before_the_end,
                                       renewal_adds_the_step_within_both_bounds, renewal_never_shortens,
                                       nobody_is_replaced_before_the_warning, turns_are_spread_evenly_until_the_end, next_turn_waits_for_the_replacement,
+                                      one_that_is_gone_is_missed_before_its_replacement_is_heard_of,
                                       whoever_ends_first_goes_first, replicas_without_an_end_are_left_alone,
                                       short_limits_spread_over_half_of_the_time});
 }

@@ -9,6 +9,7 @@ namespace berth {
 enum class State : std::uint8_t {
     idle,         // known, nothing submitted
     refused,      // cannot be submitted as it stands; its author has been told
+    waiting,      // ready, and waits its turn in the controller
     submitting,   // the request is on its way to slurmctld
     withdrawing,  // its pods went while the request was on its way
     unsure,       // no answer: the job may exist
@@ -28,9 +29,11 @@ enum class Event : std::uint8_t {
     gang_over,       // a gang has no pod left, and none is expected
     gang_short,      // a gang that is not bound lacks pods, for too long
     gang_late,       // its time to start is over
+    turn,            // it may be submitted now
     submit_queued,
     submit_running,
     submit_refused,
+    submit_deferred, // there is no room for it in Slurm now
     submit_unsure,
     job_pending,     // what a look at slurmctld showed
     job_running,
@@ -43,6 +46,7 @@ constexpr int event_count = static_cast<int>(Event::retry) + 1;
 
 enum class Action : std::uint8_t {
     none,
+    wait,         // in the line for a submission
     submit,       // translate and send the request
     tell_refused, // condition and event with the reason
     cancel_job,

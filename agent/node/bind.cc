@@ -3,6 +3,7 @@
 
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/metrics.h"
 #include "agent/node/freezer.h"
 #include "agent/node/node_agent.h"
 
@@ -28,12 +29,6 @@ std::string NodeAgent::shortage(const slurm::Job &job, const Ticket &ticket) {
     if (job.uid != ticket.user)
         return fmt::format("owner {} instead of {}", job.uid, ticket.user);
     return {};
-}
-
-// The watch may have told of what came after an answer that arrives later. None of these is ever undone.
-static bool is_older(const kube::Pod &answer, const kube::Pod &seen) {
-    return (seen.terminal() && !answer.terminal()) || (seen.deleting && !answer.deleting) ||
-           (!seen.node_name.empty() && answer.node_name.empty());
 }
 
 // Asks slurmctld for the job and the API for the pod, both at once; decide() goes on when both have answered.
@@ -74,10 +69,9 @@ void NodeAgent::look(const BerthPtr &berth) {
     }
     api_->get_pod(berth->pod, [berth, arrived](kube::Response response, std::optional<kube::Pod> pod) {
         berth->pod_looked = pod.has_value() || response.status == 404;
-        if (pod && pod->uid == berth->pod.uid) {
-            if (!berth->pod_seen || !is_older(*pod, *berth->pod_seen))
-                berth->pod_seen = std::move(pod);
-        } else if (berth->pod_looked)
+        if (pod && pod->uid == berth->pod.uid)
+            berth->saw(std::move(*pod));
+        else if (berth->pod_looked)
             berth->pod_absent = true;
         arrived();
     });
@@ -123,7 +117,8 @@ void NodeAgent::decide(const BerthPtr &berth) {
     const std::string name = berth->pod.ns + "/" + berth->pod.name;
     if (berth->pod_seen) {
         const kube::Pod &pod = *berth->pod_seen;
-        if (pod.node_name == kube_node_ && pod.annotation(keys::nonce) == berth->nonce)
+        // Its user may have taken the annotations away; the record says who bound it.
+        if (pod.node_name == kube_node_ && (berth->held || pod.annotation(keys::nonce) == berth->nonce))
             return bound(berth);
         if (!pod.node_name.empty()) {
             // Nodes that saw different members of a gang may want the same one; that is settled by the first Binding.
@@ -248,10 +243,13 @@ void NodeAgent::bind(const BerthPtr &berth) {
 void NodeAgent::bound(const BerthPtr &berth) {
     hold_pod(berth);
     if (berth->stage == Stage::binding) {
+        if (berth->allocated != std::chrono::steady_clock::time_point{})
+            metrics::allocated_to_bound.observe(loop_.now() - berth->allocated);
         log::info("pod {}/{} is bound to {} for job {}", berth->pod.ns, berth->pod.name, kube_node_, berth->job);
         api_->post_event(berth->pod, {"Normal", "Scheduled", "Binding",
                                       fmt::format("Successfully assigned {}/{} to {}: Slurm job {}", berth->pod.ns, berth->pod.name,
-                                                  kube_node_, berth->job)});
+                                                  kube_node_, berth->job),
+                                      true});
     }
     berth->stage = Stage::docked;
     berth->backoff = {};

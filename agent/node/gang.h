@@ -45,6 +45,8 @@ struct Gang {
     std::uint32_t job = 0;
     Ticket ticket;
     std::string nodelist, cpus_per_node;  // as the prolog saw them
+    std::chrono::steady_clock::time_point allocated{};  // when it told of them
+    std::time_t allocated_at = 0;                       // likewise; pods that were made later do not count from there
 
     std::optional<slurm::Job> job_seen;  // slurmctld's last answer, and when it came
     std::chrono::steady_clock::time_point job_seen_at{};

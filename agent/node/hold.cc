@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/log.h"
+#include "agent/metrics.h"
 #include "agent/node/node_agent.h"
 
 namespace berth::node {
@@ -15,8 +16,9 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds look_often{50}, look_seldom{250};
 constexpr std::chrono::seconds often_for{3};      // most pods are gone by then
 constexpr std::chrono::milliseconds first_retry{250}, most_retry{5'000};  // of a deletion that the API did not take
+constexpr std::chrono::minutes longest_retry{2};  // of one for which nothing waits
 // Besides the watch, which does not know a pod that was not bound after all, and may lag.
-constexpr std::chrono::seconds ask_unbound_again{1}, ask_bound_again{10};
+constexpr std::chrono::seconds ask_again{1}, ask_watched_again{10};
 
 }  // namespace
 
@@ -58,13 +60,15 @@ void NodeAgent::end(const BerthPtr &berth, std::string_view why) {
         return;
     }
     log::info("pod {}/{} of job {} goes: {}", berth->pod.ns, berth->pod.name, berth->job, why);
-    if (berth->held && berth->stage != Stage::finishing && !berth->terminal())
-        tell_ended(berth);
+    berth->end_untold = berth->held && berth->stage != Stage::finishing;
     berth->stage = Stage::ending;
     berth->ending_since = berth->last_look = berth->last_asked = loop_.now();
     berth->backoff = {};
     berth->timer.reset();
     thaw(berth);
+    // After a restart: a pod that has ended by itself stays, for people to read how.
+    if (berth->held && !berth->pod_seen && !berth->pod_absent)
+        ask_api(berth);
     hold_on(berth);
 }
 
@@ -78,6 +82,7 @@ void NodeAgent::tell_ended(const BerthPtr &berth) {
 
 void NodeAgent::remove_pod(const BerthPtr &berth, std::int64_t grace) {
     berth->delete_open = true;
+    berth->delete_accepted = false;
     api_->remove(berth->pod, grace, [this, berth](kube::Response response) {
         berth->delete_open = false;
         berth->delete_accepted = response.ok();
@@ -89,23 +94,52 @@ void NodeAgent::remove_pod(const BerthPtr &berth, std::int64_t grace) {
             berth->delete_again = loop_.now() + berth->backoff;
             log::warning("deleting pod {}/{}: {}; trying again", berth->pod.ns, berth->pod.name, response.error);
         }
-        if (berth->stage == Stage::ending)
+        // The watch may be late, and after a deletion by force the hold is over: the server is asked itself.
+        if (berth->stage == Stage::ending && response.ok() && berth->forced && !berth->look_open)
+            ask_api(berth);
+        else if (berth->stage == Stage::ending)
             hold_on(berth);
+    });
+}
+
+// Deletes what is left of a pod in the API. Nothing waits for it, so it is given up when the server refuses it for long.
+void NodeAgent::clear_away(const kube::PodRef &pod, std::chrono::milliseconds wait) {
+    leftovers_.erase(pod.uid);
+    api_->remove(pod, 0, [this, pod, wait](const kube::Response &response) {
+        if (response.ok() || response.status == 404 || response.status == 409)
+            return;
+        log::warning("deleting pod {}/{}, which was killed: {}{}", pod.ns, pod.name, response.error, wait > longest_retry ? "" : "; trying again");
+        if (wait <= longest_retry)
+            leftovers_[pod.uid] = loop_.after(wait, [this, pod, wait] { clear_away(kube::PodRef(pod), wait * 2); });
     });
 }
 
 void NodeAgent::ask_api(const BerthPtr &berth) {
     berth->look_open = true;
     berth->last_asked = loop_.now();
-    api_->get_pod(berth->pod, [this, berth](kube::Response response, std::optional<kube::Pod> pod) {
+    const bool after_force = berth->forced && berth->delete_accepted;
+    api_->get_pod(berth->pod, [this, berth, after_force](kube::Response response, std::optional<kube::Pod> pod) {
         berth->look_open = false;
-        if (pod && pod->uid == berth->pod.uid)
-            berth->pod_seen = std::move(pod);
-        else if (pod || response.status == 404)
+        if (pod && pod->uid == berth->pod.uid) {
+            berth->outlived_force = berth->outlived_force || after_force;
+            berth->saw(std::move(*pod));
+        } else if (pod || response.status == 404) {
             berth->pod_absent = true;
+        }
         if (berth->stage == Stage::ending)
             hold_on(berth);
     });
+}
+
+// What an administrator has to see to before the node can be used again.
+std::string NodeAgent::why_stuck(const Berth &berth) const {
+    if (!processes_gone(berth))
+        return "cannot be killed";
+    if (!http_->reachable())
+        return "was killed, but is not proven gone: the API server cannot be reached, and its kubelet may start it again";
+    if (!berth.delete_accepted)
+        return "was killed, but is not proven gone: the API server has not taken its deletion";
+    return "was killed, but is not proven gone: the API server keeps it after its deletion by force, perhaps for a finalizer";
 }
 
 void NodeAgent::hold_on(const BerthPtr &berth) {
@@ -115,8 +149,12 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
     const bool settled = !berth->held || berth->pod_absent || berth->terminal();
     if (settled && !berth->request_open && processes_gone(*berth)) {
         const BerthPtr keep = berth;
+        // Its kubelet said that it ended before the API took its deletion; but it was killed here, and goes like any pod of an ended job.
+        if (keep->killed_after && keep->terminal() && !keep->pod_absent && !keep->pod_seen->deleting)
+            clear_away(keep->pod, first_retry);
         release(keep);
         drop(keep);
+        metrics::hold_after_job.observe(now - keep->ending_since);
         log::info("pod {}/{} of job {} is gone", keep->pod.ns, keep->pod.name, keep->job);
         return settle(keep->job, keep->nonce);
     }
@@ -128,29 +166,35 @@ void NodeAgent::hold_on(const BerthPtr &berth) {
     const bool over = elapsed >= config_.hold.limit;
 
     if (over) {
-        if (!berth->killed)
+        if (!berth->killed_after)
             log::warning("pod {}/{} of job {} outlived the hold of {} s: it is killed", berth->pod.ns, berth->pod.name, berth->job,
                          config_.hold.limit.count());
         cgroup_of(*berth).kill();
     }
     // What is not held was not bound by this berth, or is proven gone already: such a pod is not ours to delete.
-    const bool ask = berth->held && (!berth->delete_accepted || (over && !berth->forced));
+    const bool ask = berth->held && (berth->pod_seen || over) && (!berth->delete_accepted || (over && !berth->forced));
     if (ask && !berth->pod_absent && !berth->terminal() && !berth->delete_open && now >= berth->delete_again) {
+        if (std::exchange(berth->end_untold, false))
+            tell_ended(berth);
         berth->forced = over;
         const std::int64_t own = berth->pod_seen ? berth->pod_seen->grace_seconds : 30;
         remove_pod(berth, over ? 0 : std::min<std::int64_t>(own, config_.hold.max_grace.count()));
     }
-    berth->killed = berth->killed || over;
-    const bool watched = berth->pod_seen && berth->pod_seen->node_name == kube_node_;
-    if (berth->delete_accepted && !settled && !berth->look_open &&
-        now - berth->last_asked >= (watched ? ask_bound_again : ask_unbound_again))
+    if (over && !berth->killed_after)
+        berth->killed_after = elapsed;  // later than the limit when this agent itself stood still
+    if ((berth->delete_accepted || !berth->pod_seen) && !settled && !berth->look_open &&
+        now - berth->last_asked >= (berth->watched && !over ? ask_watched_again : ask_again))
         ask_api(berth);
-    if (elapsed >= config_.hold.limit + config_.hold.kill_wait && !berth->stuck && epilogs_.count(berth->job_key()) != 0) {
+    // A deletion that the API server took is believed to have failed on its word alone, not because nobody asked.
+    const bool answer_due = processes_gone(*berth) && http_->reachable() && berth->delete_accepted && !berth->outlived_force;
+    const bool outlived = berth->killed_after && elapsed >= *berth->killed_after + config_.hold.kill_wait && !answer_due;
+    if (outlived && !berth->stuck && epilogs_.count(berth->job_key()) != 0) {
         berth->stuck = true;
         Message stuck{"stuck", {}};
-        const std::string reason = fmt::format("pod {}/{} (uid {}) of job {} cannot be killed", berth->pod.ns, berth->pod.name,
-                                               berth->pod.uid, berth->job);
+        const std::string reason = fmt::format("pod {}/{} (uid {}) of job {} {}", berth->pod.ns, berth->pod.name, berth->pod.uid, berth->job,
+                                               why_stuck(*berth));
         log::error("{}: the node is drained", reason);
+        metrics::drained(metrics::Drain::pod);
         answer(berth->job_key(), stuck.set("reason", reason));
     }
     look_later(berth, &NodeAgent::hold_on);
@@ -176,6 +220,7 @@ void NodeAgent::finish(const BerthPtr &berth) {
         return look_later(berth, &NodeAgent::finish);
     }
     release(berth);
+    metrics::hold_after_pod.observe(loop_.now() - berth->ending_since);
     if (berth->member())
         return leave(berth);
     complete_job(berth);

@@ -43,6 +43,8 @@ void NodeAgent::on_gang(const Message &record, std::uint32_t job, Ticket ticket)
     gang->ticket = std::move(ticket);
     gang->nodelist = record.get("nodelist");
     gang->cpus_per_node = record.get("cpus_per_node");
+    gang->allocated = loop_.now();
+    gang->allocated_at = std::time(nullptr);
     if (gangs_.count(gang->key()) != 0)
         return;
     for (const auto &[key, other] : gangs_)
@@ -205,6 +207,8 @@ void NodeAgent::seat(const GangPtr &gang, const kube::Pod &pod, std::uint32_t sl
     berth->slot = SlotName{gang->ticket.part, slot};
     berth->pod = {pod.ns, pod.name, pod.uid};
     berth->pod_seen = pod;
+    if (pod.created <= gang->allocated_at)
+        berth->allocated = gang->allocated;
     berths_[berth->key()] = berth;
     look(berth);
 }

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <random>
 
 #include "agent/keys.h"
 #include "agent/log.h"
+#include "agent/node/recovery.h"
 #include "agent/translate/node_names.h"
 #include "proto/seal.h"
 
@@ -16,14 +16,6 @@ namespace {
 
 constexpr unsigned slurm_threads = 2;
 constexpr long keep_ended_seconds = 24 * 60 * 60;
-
-std::optional<std::uint32_t> to_job_id(std::string_view text) {
-    std::uint32_t job = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return job;
-}
 
 }  // namespace
 
@@ -48,7 +40,7 @@ Result<void> NodeAgent::start() {
     if (!key)
         return Error{why};
     key_ = std::move(*key);
-    auto http = connect(loop_, cluster_);
+    auto http = connect(loop_, cluster_, only_trusted);
     if (!http)
         return Error{http.error()};
     http_ = std::move(*http);
@@ -72,7 +64,8 @@ Result<void> NodeAgent::start() {
     nodes.query = "fieldSelector=" + kube::url_escape("metadata.name=" + kube_node_);
     nodes_ = kube::watch_nodes(loop_, *http_, nodes,
                                {[this](kube::Node &&node) { on_node(node); },
-                                [this](kube::Node &&, bool) { node_ready_ = false; }, [] {}});
+                                // After a list one of the same name may be there already when its predecessor's end is told.
+                                [this](kube::Node &&node, bool) { node_ready_ = node_ready_ && node.uid != node_uid_; }, [] {}});
 
     server_ = std::make_unique<EventServer>(loop_, run_dir_.socket_path(), slurm::slurm_user(),
                                             [this](ConnectionId c, const Message &m) { on_message(c, m); });
@@ -88,6 +81,8 @@ void NodeAgent::stop(std::function<void()> done) {
     // Nothing to say good-bye to: what must survive lies in the run directory.
     server_.reset();
     reconcile_timer_.reset();
+    claimants_.clear();
+    leftovers_.clear();
     berths_.clear();
     for (const auto &[key, gang] : gangs_)
         close(gang);
@@ -96,6 +91,12 @@ void NodeAgent::stop(std::function<void()> done) {
     nodes_.reset();
     workers_.reset();
     done();
+}
+
+std::string NodeAgent::waits_for() const {
+    if (!pods_ || !pods_->synced())
+        return "the pods of this node are not listed yet";
+    return node_uid_.empty() ? "the Kubernetes node " + kube_node_ + " is not there yet" : "";
 }
 
 // --- events -------------------------------------------------------------------------------------------------------
@@ -145,6 +146,7 @@ void NodeAgent::on_allocated(const Message &message) {
             return;
         }
     berth->pod = {berth->ticket->ns, berth->ticket->name, berth->ticket->uid};
+    berth->allocated = loop_.now();
     berths_[berth->key()] = berth;
     look(berth);
 }
@@ -167,6 +169,9 @@ void NodeAgent::on_ended(ConnectionId connection, const Message &message) {
 }
 
 void NodeAgent::on_node(const kube::Node &node) {
+    if (node.name != kube_node_)
+        return;  // whatever the server answers, no other node is this one
+    node_uid_ = node.uid;
     // A cordon of Berth's own shows a drain in Slurm, which lets the jobs run that it has started: their pods may still come.
     node_ready_ = node.ready && (!node.unschedulable || !kube::value_of(node.annotations, keys::cordoned).empty());
     capacity_.set_node(node);
@@ -228,6 +233,7 @@ void NodeAgent::on_pod(kube::Pod &&pod) {
     if (!berth)
         return adopt(pod);
     berth->pod_seen = std::move(pod);
+    berth->watched = true;
     if (berth->stage == Stage::docked && berth->terminal()) {
         finish(berth);
     } else if (berth->stage == Stage::docked) {
@@ -244,7 +250,7 @@ void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
     foreign_.forget(pod.uid);
     const BerthPtr berth = find_by_pod(pod.uid);
     if (!berth)
-        return;
+        return claimant_removed(pod.uid);
     if (last_state)
         berth->pod_seen = std::move(pod);
     berth->pod_absent = true;
@@ -258,74 +264,34 @@ void NodeAgent::on_pod_removed(kube::Pod &&pod, bool last_state) {
 
 // Before anything is heard: what lay here when the last agent stopped.
 void NodeAgent::recover_records() {
-    std::vector<std::string> names;
-    run_dir_.list(RunDir::held, names);
-    for (const std::string &name : names) {
-        const auto record = run_dir_.read(RunDir::held, name);
-        const auto job = record ? record->number("job") : std::nullopt;
-        if (!job || record->get("uid").empty())
-            continue;
+    Held found = read_held(run_dir_);
+    for (const std::string &name : found.unreadable)
+        log::error("held/{} in {} is of another version: its pod counts as held, and no other job starts here before the record is removed",
+                   name, RunDir::expand(config_.node.run_dir, node_));
+    for (HeldPod &held : found.pods) {
         auto berth = std::make_shared<Berth>();
-        berth->job = static_cast<std::uint32_t>(*job);
-        berth->nonce = record->get("nonce");
-        berth->pod = {std::string(record->get("ns")), std::string(record->get("name")), std::string(record->get("uid"))};
+        berth->job = held.job;
+        berth->nonce = std::move(held.nonce);
+        berth->pod = std::move(held.pod);
         berth->held = true;
-        berth->slot = parse_slot(record->get("slot"));
+        berth->slot = held.slot;
         log::info("pod {}/{} of job {} is held here from before", berth->pod.ns, berth->pod.name, berth->job);
         berths_[berth->key()] = berth;
-        if (const auto allocated = run_dir_.read(RunDir::jobs, berth->job_key())) {
+        if (held.allocation) {
             std::uint32_t ignored = 0;
-            berth->ticket = open_ticket(*allocated, ignored);
+            berth->ticket = open_ticket(*held.allocation, ignored);
             if (berth->ticket && !berth->ticket->single())
-                on_allocated(*allocated);
+                on_allocated(*held.allocation);
         }
         if (const auto gang = gangs_.find(berth->job_key()); gang != gangs_.end() && berth->member()) {
             berth->gang = gang->second;
             berth->gang->started = true;
         }
-        if (run_dir_.exists(RunDir::ended, berth->job_key()))
+        if (held.ended)
             end(berth, "its job ended while this agent was away");
         else
             look(berth);
     }
-}
-
-// A pod that carries our name but that no record speaks of: the run directory was lost, or the pod took another's place.
-void NodeAgent::adopt(const kube::Pod &pod) {
-    // Of finished pods only those whose job was not completed are of interest, and such have a record unless it was lost.
-    if (pod.scheduler_name != cluster_.scheduler_name || (pod.terminal() && !records_lost_) || finished_.count(pod.uid) != 0)
-        return;
-    const auto job = to_job_id(pod.annotation(keys::job_id));
-    const std::string_view nonce = pod.annotation(keys::nonce);
-    if (!job || nonce.empty()) {
-        log::warning("pod {} is on this node but was not bound by Berth: Slurm knows nothing of what it uses", pod.full_name());
-        return;
-    }
-    auto berth = std::make_shared<Berth>();
-    berth->job = *job;
-    berth->nonce = nonce;
-    berth->pod = {pod.ns, pod.name, pod.uid};
-    berth->pod_seen = pod;
-    berth->slot = parse_slot(pod.annotation(keys::slot));
-    const auto gang = gangs_.find(berth->job_key());
-    const std::vector<BerthPtr> siblings = berths_of(berth->job_key());
-    // Pods of one gang share the job's name, but no two a slot.
-    bool stranger = gang != gangs_.end() && (!berth->member() || pod.ns != gang->second->ticket.ns);
-    for (const BerthPtr &sibling : siblings)
-        stranger = stranger || !berth->member() || !sibling->member() || sibling->slot == berth->slot;
-    if (stranger) {
-        log::error("pod {} carries the name of job {}, which is another pod's: it is deleted", pod.full_name(), *job);
-        api_->remove(berth->pod, -1, [](kube::Response) {});
-        return;
-    }
-    if (gang != gangs_.end()) {
-        berth->gang = gang->second;
-        berth->gang->started = true;
-    }
-    log::warning("pod {} of job {} is bound here without a record: taken over", pod.full_name(), *job);
-    berths_[berth->key()] = berth;
-    hold_pod(berth);
-    look(berth);
 }
 
 void NodeAgent::verify_all() {
@@ -351,39 +317,33 @@ void NodeAgent::verified(const std::string &job_key, const Result<std::optional<
             lose(berth);
         else if (!job->active())
             end(berth, "its job has ended");
+        else if (!job->has_node(node_))
+            end(berth, "its job was shrunk and has left this node");
         else if ((job->state == slurm::JobState::suspended) != berth->suspended || berth->suspended != berth->frozen)
             ask_suspension(berth->job, berth->nonce);
         confine(berth, true);
     }
     if (const auto found = gangs_.find(job_key); found != gangs_.end() && !found->second->over) {
         const GangPtr gang = found->second;
-        if (!job || job->ticket.nonce != gang->ticket.nonce || job->ticket.uid != gang->ticket.uid || !job->active())
-            end(gang, "its job has ended");
+        if (!job || job->ticket.nonce != gang->ticket.nonce || job->ticket.uid != gang->ticket.uid || !job->active() ||
+            !job->has_node(node_))
+            end(gang, "its job has ended, or has left this node");
     }
 }
 
 // slurmctld crashed before it had saved the job: nothing holds this room for the pod any more.
 void NodeAgent::lose(const BerthPtr &berth) {
+    metrics::healed(metrics::Healed::lost_job);
     api_->post_event(berth->pod, {"Warning", "SlurmJobLost", "Deleting",
                                   fmt::format("Slurm no longer knows job {}, which held this pod's place", berth->job)});
     end(berth, "slurmctld no longer knows its job");
 }
 
 void NodeAgent::reconcile() {
-    std::vector<std::string> names;
-    run_dir_.list(RunDir::jobs, names);
-    for (const std::string &name : names)
-        if (!known(name)) {
-            if (run_dir_.exists(RunDir::ended, name))
-                run_dir_.remove(RunDir::jobs, name);
-            else if (const auto record = run_dir_.read(RunDir::jobs, name))
-                on_allocated(*record);
-        }
-    names.clear();
-    run_dir_.list(RunDir::ended, names);
-    for (const std::string &name : names)
-        if (run_dir_.age_seconds(RunDir::ended, name).value_or(0) > keep_ended_seconds && !known(name))
-            run_dir_.remove(RunDir::ended, name);
+    const auto taken = [this](const std::string &name) { return known(name); };
+    for (const Message &record : untaken_allocations(run_dir_, taken))
+        on_allocated(record);
+    drop_old_ends(run_dir_, taken, keep_ended_seconds);
     verify_all();
     // A thousand agents must not ask in step.
     thread_local std::minstd_rand random(std::random_device{}());

@@ -14,8 +14,8 @@
 //   ending     Slurm ended the job: the pod is deleted, killed if need be, and the epilog waits for the proof of all the job's pods
 //
 // What survives a crash: the files of proto/records.h, the jobs in Slurm and the pods in the API. start() rebuilds
-// everything from them. All on the loop's thread. bind.cc holds the way in (claims.cc the volumes' part of it), muster.cc a gang's,
-// share.cc what bounds a bound pod, suspension.cc what a suspended job means, hold.cc the way out.
+// everything from them. All on the loop's thread. adoption.cc says whose a pod without a record is, bind.cc holds the way in
+// (claims.cc the volumes' part of it), muster.cc a gang's, share.cc what bounds a bound pod, suspension.cc what a suspended job means, hold.cc the way out.
 #pragma once
 
 #include <chrono>
@@ -31,6 +31,7 @@
 #include "agent/cluster.h"
 #include "agent/kube/api.h"
 #include "agent/kube/watch.h"
+#include "agent/node/adoption.h"
 #include "agent/node/capacity.h"
 #include "agent/node/event_server.h"
 #include "agent/node/foreign_pods.h"
@@ -55,6 +56,7 @@ struct Berth {
     std::optional<SlotName> slot;  // of a gang's pod
     GangPtr gang;                  // likewise; absent when its record was lost: such a gang binds nothing more
     Stage stage = Stage::checking;
+    std::chrono::steady_clock::time_point allocated{};  // when the prolog told of it; the epoch: it was not heard
 
     bool held = false;           // held/ names the pod: it is or may be bound here
     bool request_open = false;   // a Binding or a look before it is on its way
@@ -79,19 +81,28 @@ struct Berth {
     bool by_itself = false;      // finishing: the pod ended, rather than was deleted
 
     // While ending.
+    bool end_untold = false;     // the pod is not told yet that Slurm ended its job
     std::chrono::steady_clock::time_point ending_since{};
     std::chrono::steady_clock::duration api_away{};
     std::chrono::steady_clock::time_point last_look{};
     bool look_open = false;
     std::chrono::steady_clock::time_point last_asked{};
+    bool watched = false;        // the watch has told of it, and so will tell when it goes
     bool delete_accepted = false, delete_open = false, forced = false;
+    bool outlived_force = false; // the API had it still after it accepted its deletion by force
     std::chrono::steady_clock::time_point delete_again{};  // no deletion is sent before
-    bool killed = false, stuck = false;
+    std::optional<std::chrono::steady_clock::duration> killed_after;  // of the hold: what it waits for the kill counts from there
+    bool stuck = false;
 
     std::string job_key() const { return RunDir::job_name(job, nonce); }  // names its records, and its siblings'
     std::string key() const { return job_key() + "/" + pod.uid; }
     bool member() const { return slot.has_value(); }  // of a gang
     bool terminal() const { return pod_seen && pod_seen->terminal(); }
+    // An answer of the API, which may be older than what the watch has told since.
+    void saw(kube::Pod &&answer) {
+        if (!pod_seen || !is_older(answer, *pod_seen))
+            pod_seen = std::move(answer);
+    }
 };
 
 class NodeAgent : public Role {
@@ -101,6 +112,7 @@ class NodeAgent : public Role {
 
     Result<void> start() override;
     void stop(std::function<void()> done) override;
+    std::string waits_for() const override;
 
   private:
     using BerthPtr = std::shared_ptr<Berth>;
@@ -117,7 +129,6 @@ class NodeAgent : public Role {
     void verify_all();        // asks slurmctld for every job here; what it no longer knows is ended
     void verified(const std::string &job_key, const Result<std::optional<slurm::Job>> &answer);
     void lose(const BerthPtr &berth);
-    void adopt(const kube::Pod &pod);
     void reconcile();
     std::optional<Ticket> open_ticket(const Message &record, std::uint32_t &job);
     BerthPtr find_by_pod(const std::string &pod_uid) const;
@@ -128,6 +139,13 @@ class NodeAgent : public Role {
     using JobDone = std::function<void(const Result<std::optional<slurm::Job>> &)>;
     void load_job(std::uint32_t job, JobDone done);
     void run_later(const BerthPtr &berth, std::chrono::milliseconds delay, void (NodeAgent::*next)(const BerthPtr &));
+
+    // adoption.cc: pods that say they are ours, without a record
+    void adopt(const kube::Pod &pod);
+    void ask_claim(const std::string &uid);
+    void judged(const std::string &uid, const std::optional<slurm::Job> &job);
+    void turn_away(const std::string &uid, Claim claim);
+    void claimant_removed(const std::string &uid);
 
     // bind.cc: the way in
     void look(const BerthPtr &berth);
@@ -180,11 +198,13 @@ class NodeAgent : public Role {
     void tell_ended(const BerthPtr &berth);
     void look_later(const BerthPtr &berth, void (NodeAgent::*next)(const BerthPtr &));
     void remove_pod(const BerthPtr &berth, std::int64_t grace);
+    void clear_away(const kube::PodRef &pod, std::chrono::milliseconds wait);
     void ask_api(const BerthPtr &berth);   // whether the pod is still there
     void finish(const BerthPtr &berth);
     void complete_job(const BerthPtr &berth);
     PodCgroup cgroup_of(const Berth &berth) const;
     bool processes_gone(const Berth &berth) const;
+    std::string why_stuck(const Berth &berth) const;
     void release(const BerthPtr &berth);   // the pod is gone: held/ goes
     void settle(std::uint32_t job, const std::string &nonce);  // once no berth of the job is left: records, epilogs
     void answer(const std::string &job_key, const Message &message);
@@ -204,12 +224,20 @@ class NodeAgent : public Role {
     std::unique_ptr<Workers> workers_;
     std::map<std::string, BerthPtr> berths_;  // by Berth::key(), so those of one job stand together
     std::map<std::string, GangPtr> gangs_;    // by Gang::key()
+    struct Claimant {
+        BerthPtr berth;             // absent: it claims nothing, and was told of
+        bool records_lost = false;  // when it was first seen
+        SourcePtr timer;
+    };
+    std::map<std::string, Claimant> claimants_;  // by pod uid: not berths, for they may be anybody's
     std::map<std::string, std::vector<ConnectionId>> epilogs_;  // that wait, by job key
     std::map<std::uint32_t, std::vector<JobDone>> loads_;       // under way, by job
     std::map<std::string, bool> suspensions_asked_;             // likewise, by job key: whether to ask once more
+    std::map<std::string, SourcePtr> leftovers_;  // killed pods whose deletion is tried again, by uid
     std::set<std::string> finished_;  // uids of pods that are settled here while the watch, which lags, may still show them alive
     bool records_lost_ = false;      // there was no run directory when this agent started; until the pods are listed
     bool node_ready_ = false;
+    std::string node_uid_;  // of the Kubernetes node as last seen
     SiteNode here_;                  // what Kubernetes says of this node
     Capacity capacity_;              // and what it has left
     ForeignPods foreign_;

@@ -1,6 +1,7 @@
 #include "agent/node/slots.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <random>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <memory>
 
@@ -11,13 +12,17 @@
 #include "agent/slurm/het_submit.h"
 #include "agent/slurm/hosts.h"
 #include "agent/slurm/libslurm_log.h"
+#include "agent/slurm/queue_rows.h"
 #include "agent/slurm/reason.h"
 #include "agent/slurm/session.h"
+#include "agent/slurm/workers.h"
 #include "proto/slurm_api.h"
 
 namespace berth::slurm {
 
 namespace {
+
+using metrics::Rpc;
 
 bool ended_already(int error) {
     return error == ESLURM_ALREADY_DONE || error == ESLURM_INVALID_JOB_ID;
@@ -133,13 +138,20 @@ Submission submit(const std::vector<Placeholder> &parts, const std::vector<Ticke
                 return {Submission::Outcome::unsure, 0, pods.error()};
             part.tasks_per_node = *pods;
         }
-    if (parts.size() > 1)
-        return submit_het(request);
+    if (!may_write())
+        return {Submission::Outcome::unsure, 0, Fence::closed_text};
+    if (parts.size() > 1) {
+        Submission answer = submit_het(request);
+        using metrics::RpcOutcome;
+        metrics::rpc(Rpc::submit, answer.outcome == Submission::Outcome::unsure ? RpcOutcome::failed : answer.job != 0 ? RpcOutcome::ok : RpcOutcome::refused);
+        return answer;
+    }
 
     Description description(request.parts.front(), request.tickets.front(), doorbell_port);
     resource_allocation_response_msg_t *answer = nullptr;
     const Sayings sayings;
-    if (slurm_allocate_resources(&description.message(), &answer) != SLURM_SUCCESS || answer == nullptr) {
+    errno = 0;  // a failure that sets none is not the last one's
+    if (counted(Rpc::submit, slurm_allocate_resources(&description.message(), &answer)) != SLURM_SUCCESS || answer == nullptr) {
         const int error = slurm_api::last_errno();
         return failed_submission(error, sayings.text());
     }
@@ -153,7 +165,7 @@ Submission submit(const std::vector<Placeholder> &parts, const std::vector<Ticke
 // All that slurmctld packs for this id: for the first part of a heterogeneous job every part. Only ours, and none when there is no such job.
 static Result<std::vector<Job>> load_parts(std::uint32_t job) {
     job_info_msg_t *raw = nullptr;
-    if (slurm_api::load_job(&raw, job) != SLURM_SUCCESS) {
+    if (counted(Rpc::load_job, slurm_api::load_job(&raw, job)) != SLURM_SUCCESS) {
         if (slurm_api::last_errno() == ESLURM_INVALID_JOB_ID)
             return std::vector<Job>();
         return Error{fmt::format("asking slurmctld for job {}: {}", job, last_error())};
@@ -214,56 +226,89 @@ static Result<void> end_whole(std::uint32_t job, const std::string &pod_uid, con
     }
     Result<void> result;
     for (const std::uint32_t id : ids)
-        if (end(id) != SLURM_SUCCESS && !ended_already(slurm_api::last_errno()))
+        if (!may_write())
+            result = Error{fmt::format("{} job {}: {}", what, id, Fence::closed_text)};
+        else if (end(id) != SLURM_SUCCESS && !ended_already(slurm_api::last_errno()))
             result = Error{fmt::format("{} job {}: {}", what, id, last_error())};
     return result;
 }
 
-Result<std::vector<Job>> load_all(const std::string &cluster) {
+Result<std::vector<Job>> load_all(const std::string &cluster, std::uint32_t &records, NativeJobs *native) {
     job_info_msg_t *raw = nullptr;
-    if (slurm_load_jobs(0, &raw, SHOW_ALL) != SLURM_SUCCESS)
+    if (counted(Rpc::load_jobs, slurm_load_jobs(0, &raw, SHOW_ALL)) != SLURM_SUCCESS)
         return Error{"asking slurmctld for its jobs: " + last_error()};
     const Jobs jobs(raw, slurm_api::free_jobs);
     std::vector<Job> found;
-    for (std::uint32_t i = 0; i < jobs->record_count; ++i)
+    records = 0;
+    for (std::uint32_t i = 0; i < jobs->record_count; ++i) {
+        const char *const tasks = jobs->job_array[i].array_task_str;
+        records += tasks != nullptr ? array_tasks(tasks) : 1;
         if (auto ticket = ticket_of(jobs->job_array[i]); ticket && ticket->cluster == cluster)
             found.push_back(to_job(jobs->job_array[i], std::move(*ticket)));
+        else if (native != nullptr && !ticket)
+            native->add(to_queued(jobs->job_array[i]));
+    }
     return found;
 }
 
-std::time_t boot_time() {
+std::string announce_term(const std::string &cluster, std::uint64_t term) {
+    Ticket ticket;  // of user 0, who is nobody's tenant: no version of the plugin takes it
+    ticket.cluster = cluster;
+    ticket.ns = ticket.name = ticket.uid = "berth";
+    ticket.kind = "Pod";
+    ticket.nonce = "0000000000000000";
+    ticket.term = term;
+    Description description(Placeholder{}, to_json(ticket), 0);
+    will_run_response_msg_t *answer = nullptr;
+    const Sayings sayings;
+    errno = 0;
+    if (counted(Rpc::announce, slurm_job_will_run2(&description.message(), &answer)) == SLURM_SUCCESS) {
+        slurm_api::free_answer(answer);
+        return "no plugin refused the ticket: JobSubmitPlugins in slurm.conf lacks berth";
+    }
+    const int error = slurm_api::last_errno();
+    const std::string said = sayings.text();
+    if (said_by_berth(said))
+        return "";
+    return failed_submission(error, said).problem;
+}
+
+std::pair<std::time_t, std::uint32_t> boot_time() {
     slurm_conf_t *conf = nullptr;
-    if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
-        return 0;
-    const std::time_t booted = conf->boot_time;
+    if (counted(Rpc::load_config, slurm_load_ctl_conf(0, &conf)) != SLURM_SUCCESS)
+        return {};
+    const std::pair<std::time_t, std::uint32_t> said{conf->boot_time, conf->max_job_cnt};
     slurm_api::free_conf(conf);
-    return booted;
+    return said;
 }
 
 Result<void> complete(std::uint32_t job, const std::string &pod_uid, std::uint32_t wait_status) {
-    return end_whole(job, pod_uid, "completing", [wait_status](std::uint32_t id) { return slurm_api::complete_job(id, wait_status); });
+    return end_whole(job, pod_uid, "completing", [wait_status](std::uint32_t id) { return counted(Rpc::complete_job, slurm_api::complete_job(id, wait_status)); });
 }
 
 Result<void> cancel(std::uint32_t job, const std::string &pod_uid) {
-    return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return slurm_api::kill_job(id, SIGKILL); });
+    return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return counted(Rpc::cancel_job, slurm_api::kill_job(id, SIGKILL)); });
 }
 
 Result<void> give_back(std::uint32_t job, const std::string &pod_uid) {
-    return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return slurm_api::kill_job(id, SIGKILL); }, true);
+    return end_whole(job, pod_uid, "cancelling", [](std::uint32_t id) { return counted(Rpc::cancel_job, slurm_api::kill_job(id, SIGKILL)); }, true);
 }
 
-static int update(std::uint32_t job, job_desc_msg_t &change) {
+// What went wrong, in a word; empty when nothing did.
+static std::string update(std::uint32_t job, job_desc_msg_t &change) {
+    if (!may_write())
+        return Fence::closed_text;
     std::string id = std::to_string(job);
     change.job_id_str = id.data();
     job_array_resp_msg_t *answer = nullptr;
-    const int result = slurm_update_job2(&change, &answer);
+    const int result = counted(Rpc::update_job, slurm_update_job2(&change, &answer));
     if (answer != nullptr)
         slurm_free_job_array_resp(answer);
     change.job_id_str = nullptr;
-    return result;
+    return result == SLURM_SUCCESS || ended_already(slurm_api::last_errno()) ? "" : last_error();
 }
 
-static int mark_over(std::uint32_t job, Ticket ticket) {
+static std::string mark_over(std::uint32_t job, Ticket ticket) {
     ticket.over = true;
     std::string text = to_json(ticket);
     job_desc_msg_t change;
@@ -277,15 +322,15 @@ Result<void> withdraw(std::uint32_t job, const std::string &key) {
     if (!parts)
         return Error{parts.error()};
     for (const Job &part : *parts)
-        if (part.ticket.uid == key && part.state != JobState::ended && mark_over(part.id, part.ticket) != SLURM_SUCCESS &&
-            !ended_already(slurm_api::last_errno()))
-            return Error{fmt::format("marking job {} as taken back: {}", part.id, last_error())};
+        if (part.ticket.uid == key && part.state != JobState::ended)
+            if (const std::string problem = mark_over(part.id, part.ticket); !problem.empty())
+                return Error{fmt::format("marking job {} as taken back: {}", part.id, problem)};
     return cancel(job, key);
 }
 
 Result<std::uint32_t> longest_time(const std::string &partition) {
     partition_info_msg_t *raw = nullptr;
-    if (slurm_load_partitions(0, &raw, SHOW_ALL) != SLURM_SUCCESS)
+    if (counted(Rpc::load_partitions, slurm_load_partitions(0, &raw, SHOW_ALL)) != SLURM_SUCCESS)
         return Error{"asking slurmctld for its partitions: " + last_error()};
     using Partitions = std::unique_ptr<partition_info_msg_t, decltype(&slurm_free_partition_info_msg)>;
     const Partitions partitions(raw, slurm_free_partition_info_msg);
@@ -307,8 +352,8 @@ Result<void> set_time_limit(std::uint32_t job, const std::string &pod_uid, std::
     job_desc_msg_t change;
     slurm_init_job_desc_msg(&change);
     change.time_limit = minutes;
-    if (update(job, change) != SLURM_SUCCESS)
-        return Error{fmt::format("giving job {} a time limit of {} minutes: {}", job, minutes, last_error())};
+    if (const std::string problem = update(job, change); !problem.empty())
+        return Error{fmt::format("giving job {} a time limit of {} minutes: {}", job, minutes, problem)};
     return {};
 }
 

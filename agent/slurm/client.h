@@ -6,6 +6,7 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/result.h"
@@ -52,6 +53,7 @@ struct Job {
     std::string end_word() const;
     std::string end_sentence() const;
 
+    bool lives() const { return state != JobState::ended && !completing; }
     bool active() const { return (state == JobState::running || state == JobState::suspended) && !completing; }
     // It runs on for the grace that Slurm gives preempted jobs, until end_time.
     bool preempting() const;
@@ -70,11 +72,14 @@ bool no_verdict(const AnyJob &job) {
     return job.state_name == "FAILED" && (job.exit_status == SIGTERM || job.nodes.empty());
 }
 
-// How a submission went. `unsure`: the request may have been carried out or may still be; look for the nonce before another try.
+struct NativeJobs;  // queue.h
+
+// How a submission went. `limit`: the tenant has as many jobs in the queue as an association or a QOS allows; `full`: slurmctld takes nobody's
+// job now. `unsure`: the request may have been carried out or may still be; look for the nonce before another try.
 struct Submission {
-    enum class Outcome { queued, running, refused, unsure } outcome = Outcome::unsure;
+    enum class Outcome { queued, running, refused, limit, full, unsure } outcome = Outcome::unsure;
     std::uint32_t job = 0;
-    std::string problem;  // what slurmctld said, for refused and unsure
+    std::string problem;  // what slurmctld said, for all but queued and running
 };
 
 // One part is an ordinary job, several are one heterogeneous job that starts whole; tickets are in the order of the parts. `job` of the
@@ -92,10 +97,17 @@ std::string compress_hosts(const std::vector<std::string> &hosts);
 // placeholder; an error when it cannot be asked.
 Result<std::optional<Job>> load(std::uint32_t job);
 // All placeholders of one cluster, ended ones included while slurmctld remembers them.
-Result<std::vector<Job>> load_all(const std::string &cluster);
+// `records`: how many jobs there are in slurmctld's table, of everybody.
+// `native`: where the others are noted, too.
+Result<std::vector<Job>> load_all(const std::string &cluster, std::uint32_t &records, NativeJobs *native = nullptr);
 
-// When slurmctld started; 0 when it does not say.
-std::time_t boot_time();
+// Tells job_submit_berth.so that this leadership has begun, by a question whether a job would run that it refuses: nothing is made. What kept
+// the plugin from hearing it: slurmctld cannot be asked, or a plugin of the site's own comes before ours and refuses all by itself; empty when
+// nothing did. That it has heard of a newer one is said to what is submitted.
+std::string announce_term(const std::string &cluster, std::uint64_t term);
+
+// When slurmctld started, and its MaxJobCount; 0 when it does not say.
+std::pair<std::time_t, std::uint32_t> boot_time();
 
 // Both look first whether the job is still the placeholder of this pod or gang, for a slurmctld that crashed gives ids twice; both
 // succeed when it has ended already, and end all parts whichever part is named.

@@ -75,7 +75,7 @@ void Description::ask_for_room() {
     const bool gang = p.tasks > 1;
     d.num_tasks = p.tasks;
     d.cpus_per_task = p.cpus_per_task;
-    d.min_cpus = p.tasks * p.cpus_per_task;
+    d.min_cpus = clipped(std::uint64_t{p.tasks} * p.cpus_per_task);
     d.min_nodes = std::max<std::uint32_t>(p.min_nodes, 1);
     // A bound is also a wish: given a range, Slurm takes as many nodes as the upper end allows. Without one it takes what the tasks need.
     if (p.max_nodes != 0)

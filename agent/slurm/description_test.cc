@@ -82,6 +82,14 @@ START_TEST(no_node_is_asked_for_more_tasks_than_there_are) {
 }
 END_TEST
 
+START_TEST(more_cpus_than_can_be_counted_stay_many) {
+    Placeholder p = gang(100000);
+    p.cpus_per_task = 65533;
+    Description description(p, "{}", 0);
+    ck_assert_uint_eq(description.message().min_cpus, NO_VAL - 1);
+}
+END_TEST
+
 START_TEST(wishes_reach_slurm_and_what_is_not_said_stays_unsaid) {
     Placeholder p = gang(2);
     Description plain(p, "{}", 0);
@@ -123,6 +131,6 @@ END_TEST
 int main() {
     return test::run_suite("description", {single_pod_asks_by_node, gang_asks_by_task_and_its_memory_by_cpu_rounded_up,
                                            gang_on_whole_nodes_asks_for_the_memory_of_a_node_s_pods,
-                                           no_node_is_asked_for_more_tasks_than_there_are,
+                                           no_node_is_asked_for_more_tasks_than_there_are, more_cpus_than_can_be_counted_stay_many,
                                            wishes_reach_slurm_and_what_is_not_said_stays_unsaid});
 }

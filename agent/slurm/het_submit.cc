@@ -21,6 +21,7 @@
 #include "agent/slurm/description.h"
 #include "agent/slurm/libslurm_log.h"
 #include "agent/slurm/session.h"
+#include "agent/slurm/workers.h"
 #include "proto/slurm_api.h"
 
 extern char **environ;
@@ -101,7 +102,9 @@ void parts_are_queued(std::uint32_t job) { answer({Submission::Outcome::queued, 
 
 }  // namespace
 
-Submission submit_het(const Request &request) {
+Submission submit_het(Request request) {
+    if (const Fence *fence = Workers::fence())
+        request.not_after = fence->until().time_since_epoch().count();
     const std::string text = to_text(request);
     if (text.empty())
         return {Submission::Outcome::refused, 0, "the request holds text that is not UTF-8"};
@@ -148,7 +151,10 @@ int submit_het_child(const char *parent) {
         descriptions.push_back(std::make_unique<Description>(request->parts[i], request->tickets[i], request->doorbell_port));
         slurm_list_append(parts, &descriptions.back()->message());
     }
+    if (request->not_after != 0 && BootClock::now().time_since_epoch().count() >= request->not_after)
+        answer(unsure(Fence::closed_text));
     const Sayings sayings;
+    errno = 0;
     const slurm_api::List allocated = slurm_api::allocate_het_job<parts_are_queued>(parts);
     const int error = slurm_api::last_errno();
     if (allocated == nullptr)

@@ -28,7 +28,7 @@ namespace berth::slurm {
 constexpr std::string_view submit_het_argument = "--submit-het";
 
 // Any thread; blocks for libslurm's time-out at most, and a little for the child.
-Submission submit_het(const Request &request);
+Submission submit_het(Request request);
 
 // The child's main().
 int submit_het_child(const char *parent);

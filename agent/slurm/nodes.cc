@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "agent/slurm/queue_rows.h"
 #include "agent/slurm/session.h"
+#include "agent/slurm/workers.h"
 #include "proto/slurm_api.h"
 
 namespace berth::slurm {
@@ -31,7 +33,7 @@ SlurmNode to_node(const node_info_t &info) {
 Result<SlurmNode> load_node(const std::string &name) {
     std::string text = name;
     node_info_msg_t *raw = nullptr;
-    if (slurm_load_node_single(&raw, text.data(), SHOW_ALL) != SLURM_SUCCESS)
+    if (counted(metrics::Rpc::load_nodes, slurm_load_node_single(&raw, text.data(), SHOW_ALL)) != SLURM_SUCCESS)
         return Error{fmt::format("asking slurmctld for node {}: {}", name, last_error())};
     const Nodes nodes(raw, slurm_free_node_info_msg);
     for (std::uint32_t i = 0; i < nodes->record_count; ++i)
@@ -50,7 +52,9 @@ Result<bool> update(const std::string &name, std::uint32_t state, std::string re
         change.reason = reason.data();
         slurm_api::set_reason_uid(change, getuid());
     }
-    if (slurm_update_node(&change) != SLURM_SUCCESS)
+    if (!may_write())
+        return Error{fmt::format("changing Slurm node {}: {}", name, Fence::closed_text)};
+    if (counted(metrics::Rpc::update_node, slurm_update_node(&change)) != SLURM_SUCCESS)
         return Error{fmt::format("changing Slurm node {}: {}", name, last_error())};
     return true;
 }
@@ -59,7 +63,7 @@ Result<bool> update(const std::string &name, std::uint32_t state, std::string re
 
 Result<std::optional<NodeTable>> load_nodes(std::time_t since) {
     node_info_msg_t *raw = nullptr;
-    if (slurm_load_node(since, &raw, SHOW_ALL) != SLURM_SUCCESS) {
+    if (counted(metrics::Rpc::load_nodes, slurm_load_node(since, &raw, SHOW_ALL | SHOW_DETAIL)) != SLURM_SUCCESS) {
         if (slurm_api::last_errno() == SLURM_NO_CHANGE_IN_DATA)
             return std::optional<NodeTable>();
         return Error{"asking slurmctld for its nodes: " + last_error()};
@@ -68,8 +72,10 @@ Result<std::optional<NodeTable>> load_nodes(std::time_t since) {
     NodeTable table;
     table.as_of = nodes->last_update;
     for (std::uint32_t i = 0; i < nodes->record_count; ++i)
-        if (const node_info_t &info = nodes->node_array[i]; info.name != nullptr && *info.name != '\0')  // holes of deleted nodes
+        if (const node_info_t &info = nodes->node_array[i]; info.name != nullptr && *info.name != '\0') {  // holes of deleted nodes
             table.nodes.push_back(to_node(info));
+            table.shown.push_back(to_queue_node(info));
+        }
     return std::optional<NodeTable>(std::move(table));
 }
 

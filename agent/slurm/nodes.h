@@ -8,11 +8,13 @@
 
 #include "agent/lifecycle/mirror.h"
 #include "agent/result.h"
+#include "agent/slurm/queue.h"
 
 namespace berth::slurm {
 
 struct NodeTable {
     std::vector<SlurmNode> nodes;  // in Slurm's order
+    std::vector<QueueNode> shown;  // the same, as people want to see them
     std::time_t as_of = 0;         // slurmctld's clock
 };
 

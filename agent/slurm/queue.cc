@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "agent/slurm/queue_rows.h"
 #include "agent/slurm/session.h"
 #include "proto/slurm_api.h"
 
@@ -20,35 +21,6 @@ JobState state_of(std::uint32_t state) {
     case JOB_SUSPENDED: return JobState::suspended;
     default: return JobState::ended;
     }
-}
-
-QueuedJob to_queued(const slurm_job_info_t &info) {
-    QueuedJob job;
-    job.id = slurm_api::job_id(info);
-    job.state = state_of(info.job_state);
-    job.completing = (info.job_state & JOB_COMPLETING) != 0;
-    job.state_name = slurm_job_state_string(info.job_state & JOB_STATE_BASE);
-    job.reason = slurm_api::reason_string(info.state_reason);
-    job.reason_detail = text(info.state_desc);
-    std::replace(job.reason_detail.begin(), job.reason_detail.end(), '_', ' ');
-    job.name = text(info.name);
-    job.partition = text(info.partition);
-    job.account = text(info.account);
-    job.qos = text(info.qos);
-    job.uid = info.user_id;
-    job.priority = info.priority;
-    job.cpus = info.num_cpus;
-    job.node_count = info.num_nodes;
-    job.time_limit_minutes = info.time_limit == INFINITE || info.time_limit == NO_VAL ? 0 : info.time_limit;
-    job.submit_time = info.submit_time;
-    job.start_time = info.start_time;
-    job.end_time = info.end_time;
-    job.exit_status = info.exit_code;
-    job.nodes = text(info.nodes);
-    std::string why;
-    if (info.admin_comment != nullptr && looks_like_ticket(info.admin_comment))
-        job.ticket = parse_ticket(info.admin_comment, why);
-    return job;
 }
 
 bool share_a_partition(std::string_view one, std::string_view other) {
@@ -90,7 +62,38 @@ std::string state_words(std::uint32_t state, bool some_free) {
     return out;
 }
 
-QueueNode to_node(const node_info_t &info) {
+}  // namespace
+
+QueuedJob to_queued(const slurm_job_info_t &info) {
+    QueuedJob job;
+    job.id = slurm_api::job_id(info);
+    job.state = state_of(info.job_state);
+    job.completing = (info.job_state & JOB_COMPLETING) != 0;
+    job.state_name = slurm_job_state_string(info.job_state & JOB_STATE_BASE);
+    job.reason = slurm_api::reason_string(info.state_reason);
+    job.reason_detail = text(info.state_desc);
+    std::replace(job.reason_detail.begin(), job.reason_detail.end(), '_', ' ');
+    job.name = text(info.name);
+    job.partition = text(info.partition);
+    job.account = text(info.account);
+    job.qos = text(info.qos);
+    job.uid = info.user_id;
+    job.priority = info.priority;
+    job.cpus = info.num_cpus;
+    job.node_count = info.num_nodes;
+    job.time_limit_minutes = info.time_limit == INFINITE || info.time_limit == NO_VAL ? 0 : info.time_limit;
+    job.submit_time = info.submit_time;
+    job.start_time = info.start_time;
+    job.end_time = info.end_time;
+    job.exit_status = info.exit_code;
+    job.nodes = text(info.nodes);
+    std::string why;
+    if (info.admin_comment != nullptr && looks_like_ticket(info.admin_comment))
+        job.ticket = parse_ticket(info.admin_comment, why);
+    return job;
+}
+
+QueueNode to_queue_node(const node_info_t &info) {
     QueueNode node;
     node.name = info.name;
     node.cpus = info.cpus_efctv != 0 ? info.cpus_efctv : info.cpus;
@@ -104,10 +107,23 @@ QueueNode to_node(const node_info_t &info) {
     node.usable = base != NODE_STATE_DOWN && base != NODE_STATE_ERROR && base != NODE_STATE_UNKNOWN && base != NODE_STATE_FUTURE &&
                   (info.node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND)) == 0;
     node.version = text(info.version);
+    node.gres = text(info.gres);
+    node.gres_used = text(info.gres_used);
     return node;
 }
 
-}  // namespace
+void NativeJobs::add(const QueuedJob &job) {
+    if (job.pending())
+        ++pending;
+    if (job.pending() || (!job.lives() && !job.completing))
+        return;
+    ++running;
+    for (const std::string &host : expand_hosts(job.nodes)) {
+        OnHost &here = by_host[host];
+        if (++here.count <= most_named)
+            here.names.push_back(std::to_string(job.id) + " " + job.name);
+    }
+}
 
 Result<std::vector<QueuedJob>> load_queue() {
     job_info_msg_t *raw = nullptr;
@@ -134,7 +150,7 @@ Result<std::vector<QueueNode>> load_queue_nodes() {
     std::vector<QueueNode> out;
     for (std::uint32_t i = 0; i < nodes->record_count; ++i)
         if (const char *name = nodes->node_array[i].name; name != nullptr && *name != '\0')  // holes of deleted nodes
-            out.push_back(to_node(nodes->node_array[i]));
+            out.push_back(to_queue_node(nodes->node_array[i]));
     return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,19 @@ struct QueuedJob {
     bool lives() const { return state != JobState::ended; }
 };
 
+// The jobs that are not Berth's, by the hosts where they run.
+struct NativeJobs {
+    static constexpr std::size_t most_named = 6;
+    struct OnHost {
+        std::size_t count = 0;
+        std::vector<std::string> names;  // "17 sweep", of the first few
+    };
+    std::map<std::string, OnHost> by_host;
+    std::size_t running = 0, pending = 0;
+
+    void add(const QueuedJob &job);
+};
+
 // Every job that slurmctld remembers and this user may see.
 Result<std::vector<QueuedJob>> load_queue();
 // Pending jobs that Slurm looks at before this one, as far as priority says: in one of its partitions, with a higher priority.
@@ -46,6 +60,7 @@ struct QueueNode {
     std::uint32_t cpus = 0, cpus_allocated = 0;  // without what is kept for the system
     std::uint64_t memory_mib = 0, memory_mib_allocated = 0;
     std::string version;  // slurmd's
+    std::string gres{}, gres_used{};  // "gpu:4(S:0)", "gpu:1(IDX:0)"; the latter where it was asked for in detail
 };
 Result<std::vector<QueueNode>> load_queue_nodes();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include "agent/translate/text.h"
@@ -10,6 +11,8 @@
 namespace berth::slurm {
 
 namespace {
+
+constexpr std::string_view job_words = "Slurm job ", is_pending = "is pending", stays_pending = "cannot start as it is";
 
 struct Advice {
     std::string_view reason;  // as squeue shows it; with a '*' at its end all that begin so
@@ -85,12 +88,25 @@ std::time_t start_to_tell(std::time_t told, std::time_t expected, std::time_t no
 
 std::string pending_sentence(std::uint32_t job, std::string_view reason, std::time_t start) {
     const std::string advice = reason_advice(reason, job);
-    std::string out = fmt::format("Slurm job {} {}: {}", job, can_never_start(reason) ? "cannot start as it is" : "is pending", reason);
+    std::string out = fmt::format("{}{} {}: {}", job_words, job, can_never_start(reason) ? stays_pending : is_pending, reason);
     if (!advice.empty())
         out += "; " + advice;
     if (start != 0)
         out += "; expected to start about " + utc_text(start);
     return out;
+}
+
+std::uint32_t job_of_sentence(std::string_view text) {
+    if (!text.starts_with(job_words))
+        return 0;
+    text.remove_prefix(job_words.size());
+    std::uint32_t job = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
+    if (error != std::errc())
+        return 0;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const bool ours = text.starts_with(fmt::format(" {}: ", is_pending)) || text.starts_with(fmt::format(" {}: ", stays_pending));
+    return ours ? job : 0;
 }
 
 std::string utc_text(std::time_t when) {

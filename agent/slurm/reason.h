@@ -22,6 +22,9 @@ std::time_t start_to_tell(std::time_t told, std::time_t expected, std::time_t no
 // "Slurm job 12 is pending: JobHeldAdmin; an operator lets it go on with: scontrol release 12".
 std::string pending_sentence(std::uint32_t job, std::string_view reason, std::time_t start);
 
+// The job that such a sentence speaks of, 0 for any other text: what a controller before this one has told a pod.
+std::uint32_t job_of_sentence(std::string_view text);
+
 // "2026-11-16 18:00:00 UTC", without seconds where they say nothing.
 std::string utc_text(std::time_t when);
 

@@ -84,9 +84,19 @@ START_TEST(start_is_told_again_only_after_a_big_shift) {
 }
 END_TEST
 
+START_TEST(job_is_found_again_in_what_a_pod_was_told) {
+    ck_assert_uint_eq(job_of_sentence(pending_sentence(12, "Resources", now + hour)), 12);
+    ck_assert_uint_eq(job_of_sentence(pending_sentence(4'000'000'000, "PartitionTimeLimit", 0)), 4'000'000'000);
+    for (const char *other : {"", "Slurm job ", "Slurm job x is pending: Resources", "Slurm job 12", "Slurm job 12 is preempted and ends soon",
+                              "Slurm job 99999999999 is pending: Resources", "PodGroup a/b waits for its pods: 1 of 2 are there"})
+        ck_assert_uint_eq(job_of_sentence(other), 0);
+}
+END_TEST
+
 int main() {
     return test::run_suite("reason", {held_job_names_the_command_that_releases_it, common_reasons_have_advice,
                                       limits_of_one_job_are_told_from_those_of_all, slurms_detail_does_not_hide_the_reason,
                                       unknown_reason_is_told_as_it_is, what_can_never_start_says_so, expected_start_is_told_coarsely,
-                                      start_that_slurm_does_not_know_is_not_told, start_is_told_again_only_after_a_big_shift});
+                                      start_that_slurm_does_not_know_is_not_told, start_is_told_again_only_after_a_big_shift,
+                                      job_is_found_again_in_what_a_pod_was_told});
 }

@@ -124,7 +124,7 @@ std::string to_text(const Request &request) {
             json_array_append_new(parts.get(), part.release()) != 0)
             return {};
     }
-    if (!put(object.get(), "port", write(request.doorbell_port)) || !put(object.get(), "parts", std::move(parts)))
+    if (!put(object.get(), "port", write(request.doorbell_port)) || !put(object.get(), "not_after", write(request.not_after)) || !put(object.get(), "parts", std::move(parts)))
         return {};
     return dump(object);
 }
@@ -133,8 +133,9 @@ Result<Request> parse_request(std::string_view text) {
     const Json object = parse(text);
     const json_t *const parts = json_object_get(object.get(), "parts");
     Request request;
-    if (!read(json_object_get(object.get(), "port"), request.doorbell_port) || !json_is_array(parts) || json_array_size(parts) == 0)
-        return Error{"not a request: port and parts are expected"};
+    if (!read(json_object_get(object.get(), "port"), request.doorbell_port) ||
+        !read(json_object_get(object.get(), "not_after"), request.not_after) || !json_is_array(parts) || json_array_size(parts) == 0)
+        return Error{"not a request: port, not_after and parts are expected"};
     for (std::size_t i = 0; i < json_array_size(parts); ++i) {
         const json_t *const part = json_array_get(parts, i);
         std::string problem;

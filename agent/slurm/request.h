@@ -18,6 +18,7 @@ struct Request {
     std::vector<Placeholder> parts;
     std::vector<std::string> tickets;  // to_json(), in the order of the parts: the admin_comment of each
     std::uint16_t doorbell_port = 0;
+    std::int64_t not_after = 0;  // CLOCK_BOOTTIME, nanoseconds: when the fence closes; 0: none
 };
 
 // Empty when a string in it is not UTF-8: Slurm is never asked for half of what was meant.

@@ -92,12 +92,12 @@ END_TEST
 
 START_TEST(answer_comes_back_as_it_was) {
     for (const auto outcome : {Submission::Outcome::queued, Submission::Outcome::running, Submission::Outcome::refused,
-                               Submission::Outcome::unsure}) {
+                               Submission::Outcome::limit, Submission::Outcome::full, Submission::Outcome::unsure}) {
         const auto back = parse_submission(to_text(Submission{outcome, 12, "Invalid account\n\"x\""}));
         ck_assert(back && back->outcome == outcome && back->job == 12 && back->problem == "Invalid account\n\"x\"");
     }
     ck_assert(parse_submission(to_text(Submission{Submission::Outcome::refused, 0, "\xff"})).ok());
-    for (const char *text : {"", "{}", "12", R"({"outcome":4,"job":1,"problem":""})", R"({"outcome":0,"job":-1,"problem":""})"})
+    for (const char *text : {"", "{}", "12", R"({"outcome":6,"job":1,"problem":""})", R"({"outcome":0,"job":-1,"problem":""})"})
         ck_assert(!parse_submission(text));
 }
 END_TEST

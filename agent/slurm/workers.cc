@@ -2,9 +2,17 @@
 
 namespace berth {
 
-Workers::Workers(Loop &loop, unsigned threads) : loop_(loop) {
+namespace {
+
+thread_local const Fence *current_fence = nullptr;
+
+}  // namespace
+
+const Fence *Workers::fence() { return current_fence; }
+
+Workers::Workers(Loop &loop, unsigned threads, const Fence *fence) : loop_(loop) {
     for (unsigned i = 0; i < threads; ++i)
-        threads_.emplace_back([this] { work(); });
+        threads_.emplace_back([this, fence] { work(fence); });
 }
 
 Workers::~Workers() {
@@ -31,7 +39,8 @@ void Workers::push(std::function<void()> job) {
     ready_.notify_one();
 }
 
-void Workers::work() {
+void Workers::work(const Fence *fence) {
+    current_fence = fence;
     for (;;) {
         std::function<void()> job;
         {

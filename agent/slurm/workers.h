@@ -1,6 +1,9 @@
 // Workers: threads that make libslurm's blocking calls, so that the event loop never waits for slurmctld. Calls start in
 // the order given; answers arrive on the loop's thread. submit() from the loop's thread only. The destructor waits for calls that
 // have begun and drops the rest, answers included.
+//
+// Workers with a fence make no call that changes anything in Slurm while it is closed: the functions of agent/slurm that do ask may_write()
+// right before they speak to slurmctld.
 #pragma once
 
 #include <condition_variable>
@@ -12,13 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "agent/fence.h"
 #include "agent/loop.h"
 
 namespace berth {
 
 class Workers {
   public:
-    Workers(Loop &loop, unsigned threads);
+    // The fence outlives the workers.
+    Workers(Loop &loop, unsigned threads, const Fence *fence = nullptr);
     ~Workers();
 
     // Runs call() on a worker, then done(result) on the loop.
@@ -34,9 +39,12 @@ class Workers {
     }
     std::size_t waiting() const;
 
+    // The fence of the calling thread's Workers; nullptr: none, or the thread is nobody's worker.
+    static const Fence *fence();
+
   private:
     void push(std::function<void()> job);
-    void work();
+    void work(const Fence *fence);
 
     Loop &loop_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -46,5 +54,8 @@ class Workers {
     bool stopping_ = false;
     std::vector<std::thread> threads_;
 };
+
+// Whether the calling thread may change anything in Slurm now.
+inline bool may_write() { return Workers::fence() == nullptr || Workers::fence()->open(); }
 
 }  // namespace berth

@@ -1,5 +1,6 @@
 #include "agent/tool/access.h"
 
+#include <fmt/format.h>
 #include <pwd.h>
 
 #include "agent/config_check.h"
@@ -22,6 +23,11 @@ std::string Access::cluster() const { return config && !config->clusters.empty()
 
 Result<std::unique_ptr<KubeSession>> Access::kubernetes() const {
     return KubeSession::open(kubeconfig_path(options.kubeconfig, site()), options.context);
+}
+
+int complain(std::FILE *err, const std::string &text) {
+    fmt::print(err, "berth: {}\n", text);
+    return 1;
 }
 
 Result<Access> open_access(const AccessOptions &options) {

@@ -1,12 +1,15 @@
 // Access: what every subcommand begins with: the site's configuration where it can be read, the API server, and slurmctld.
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "agent/config.h"
 #include "agent/tool/kube_session.h"
+#include "agent/tool/paint.h"
+#include "agent/tool/progress.h"
 
 namespace berth::tool {
 
@@ -17,6 +20,7 @@ struct AccessOptions {
     std::string context;
     std::string ns = "default";
     bool json = false;
+    Paint paint;
 };
 
 struct Access {
@@ -37,6 +41,8 @@ Result<Access> open_access(const AccessOptions &options);
 
 // Reads slurm.conf, once; libslurm ends the program when there is none. Calls take some seconds at most.
 void start_slurm();
+// Says it on standard error or wherever `err` goes; 1, an exit status.
+int complain(std::FILE *err, const std::string &text);
 // "alice", or the number.
 std::string user_name(std::uint32_t uid);
 

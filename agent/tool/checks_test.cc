@@ -150,6 +150,10 @@ START_TEST(plugins_must_be_made_for_this_slurm) {
     ck_assert_text(one("/x.so", v22_05_9, false), "ok");
     ck_assert_text(one("/x.so", v24_11_5, false), "problem plugin_file");
     ck_assert_text(one("", 0, true), "problem plugin_file");
+    // It says what to install.
+    Findings out;
+    check_plugin_files({{"x.so", "/x.so", "", v22_05_9, true}}, healthy(), out);
+    ck_assert(out.back().advice.find("slurm-plugins-berth that was built for Slurm 22.05.8") != std::string::npos);
 }
 END_TEST
 
@@ -248,6 +252,21 @@ START_TEST(missing_rights_are_listed) {
 }
 END_TEST
 
+START_TEST(it_is_said_who_leads_and_whether_anybody_does) {
+    KubeFacts facts;
+    facts.pod_group_crd = true;
+    const auto judged = [&facts] { return judge([&](Findings &found) { check_kubernetes(facts, found); }); };
+    facts.lease = LeaseRecord{};
+    facts.lease->holder = "ctl1";
+    ck_assert_text(judged(), "ok");
+    facts.lease->holder.clear();
+    ck_assert_text(judged(), "problem leader");
+    facts.lease.reset();
+    facts.lease_problem = "HTTP 403";
+    ck_assert_text(judged(), "problem leader");
+}
+END_TEST
+
 START_TEST(nodes_must_match) {
     const auto with = [](const std::function<void(std::vector<slurm::QueueNode> &, std::vector<kube::Node> &)> &change) {
         std::vector<slurm::QueueNode> slurm_nodes(2);
@@ -286,6 +305,12 @@ START_TEST(clocks_may_differ_a_little) {
 }
 END_TEST
 
+START_TEST(a_door_that_placeholders_open_is_named) {
+    ck_assert_text(judge([](Findings &out) { check_pam("/etc/pam.d/sshd", out); }), "warning pam_slurm_adopt");
+    ck_assert_text(judge([](Findings &out) { check_pam("", out); }), "ok");
+}
+END_TEST
+
 START_TEST(findings_are_shown_under_headings_and_counted) {
     Findings out;
     Section("Slurm", out).ok("a", "good");
@@ -304,5 +329,6 @@ int main() {
         "checks", {a_healthy_site_is_all_good, each_fault_of_slurm_conf_is_named, each_fault_of_plugstack_conf_is_named,
                    timeouts_must_fit_together, plugins_must_be_made_for_this_slurm, a_file_that_is_no_plugin_is_refused_whatever_is_in_it,
                    the_key_must_be_safe_and_readable, berth_conf_and_berth_yaml_must_agree, the_manifest_says_which_rights_are_checked,
-                   missing_rights_are_listed, nodes_must_match, clocks_may_differ_a_little, findings_are_shown_under_headings_and_counted});
+                   missing_rights_are_listed, it_is_said_who_leads_and_whether_anybody_does, nodes_must_match, clocks_may_differ_a_little, a_door_that_placeholders_open_is_named,
+                   findings_are_shown_under_headings_and_counted});
 }

@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "agent/kube/decode.h"
 #include "agent/kube/json_fields.h"
 #include "agent/kube/json_text.h"
+#include "agent/kube/lease.h"
 #include "agent/slurm/queue.h"
 #include "agent/slurm/settings.h"
 #include "agent/tool/node_pairs.h"
@@ -102,6 +105,36 @@ PluginFile find_plugin(const std::string &name, bool exact, const std::string &w
     return file;
 }
 
+// The value of the last line "key=value" of a slurm.conf; empty without one.
+std::string conf_value(const std::string &text, const std::string &key) {
+    std::string value;
+    for (const std::string &line : split(text, '\n'))
+        if (strncasecmp(line.c_str(), key.c_str(), key.size()) == 0 && line[key.size()] == '=')
+            value = line.substr(key.size() + 1, line.find_first_of(" \t#", key.size() + 1) - key.size() - 1);
+    return value;
+}
+
+// What slurmctld here would say of itself if it ran, as far as its plugins are concerned. Nothing where it is not installed.
+std::optional<slurm::Settings> settings_of_silent_slurmctld() {
+    std::FILE *const program = popen("PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin slurmctld -V 2>/dev/null", "re");
+    char line[128] = "";
+    const bool told = program != nullptr && std::fgets(line, sizeof line, program) != nullptr;
+    if (program != nullptr)
+        pclose(program);
+    const char *const version = std::strpbrk(line, "0123456789");  // "slurm-wlm 22.05.8"
+    if (!told || version == nullptr)
+        return std::nullopt;
+    slurm::Settings settings;
+    settings.version = version;
+    settings.version.resize(settings.version.find_last_not_of(" \n") + 1);
+    const char *const conf = std::getenv("SLURM_CONF");
+    const auto text = yaml::read_file(conf != nullptr ? conf : "/etc/slurm/slurm.conf", largest_conf);
+    settings.plugin_dirs = text ? conf_value(*text, "PluginDir") : "";
+    if (settings.plugin_dirs.empty())
+        settings.plugin_dirs = SLURM_PLUGIN_DIR;
+    return settings;
+}
+
 bool in_group(const passwd &user, gid_t gid) {
     if (user.pw_gid == gid)
         return true;
@@ -158,7 +191,7 @@ std::optional<SocketFacts> knock(const std::string &who, const std::string &path
 
 class Doctor {
   public:
-    explicit Doctor(const Access &access) : access_(access) {}
+    Doctor(const Access &access, Progress &progress) : access_(access), progress_(progress) {}
 
     Findings examine() {
         if (access_.site() == nullptr)
@@ -167,16 +200,20 @@ class Doctor {
                          "Name it with --config, or run berth doctor where it can be read. What depends on it is left out.");
         else
             Section("Berth", out_).ok("berth_yaml", fmt::format("{} is good", access_.config_path));
+        progress_.say("asking slurmctld");
         Result<slurm::Settings> settings = slurm::load_settings();
         if (settings)
             settings_ = std::move(*settings);
+        progress_.say("looking at files and agents of this host");
         look_at_files();
+        progress_.say("comparing slurm.conf and plugins");
         if (settings_)
             look_at_slurm();
         else
-            Section("Slurm", out_).problem("slurmctld", settings.error(), "Start slurmctld, or set SLURM_CONF to its slurm.conf.");
+            look_at_silent_slurm(settings.error());
         if (access_.site() != nullptr && settings_)
             check_timeouts(&*settings_, plugstack_, *access_.site(), out_);
+        progress_.say("asking the API server");
         look_at_kubernetes();
         check_clocks(api_skew_, settings_ ? std::optional<std::int64_t>(settings_->now - std::time(nullptr)) : std::nullopt, out_);
         return std::move(out_);
@@ -241,6 +278,14 @@ class Doctor {
         check_plugin_files(files, *settings_, out_);
     }
 
+    // A plugin for another version may be why slurmctld is not there.
+    void look_at_silent_slurm(const std::string &problem) {
+        Section("Slurm", out_).problem("slurmctld", problem, "Start slurmctld, or set SLURM_CONF to its slurm.conf.");
+        if (const auto silent = settings_of_silent_slurmctld())
+            if (const PluginFile plugin = find_plugin("job_submit_berth.so", true, "", silent->plugin_dirs); !plugin.path.empty())
+                check_plugin_files({plugin}, *silent, out_);
+    }
+
     void look_at_kubernetes() {
         KubeFacts facts;
         auto api = access_.kubernetes();
@@ -265,8 +310,10 @@ class Doctor {
         facts.pod_group_crd = there("/apis/scheduling.x-k8s.io");
         facts.flow_schema = there("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/berth");
         facts.admission_policy = there("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/berth-node-binding");
+        progress_.say("asking the API server what the controller may do");
         ask_for_rights(facts);
         check_kubernetes(facts, out_);
+        progress_.say("comparing the nodes of both systems");
         look_at_nodes(**api);
     }
 
@@ -280,6 +327,18 @@ class Doctor {
     }
 
     // As the controller itself, for only it can ask what it may do.
+    // With the controller's own credentials.
+    static void ask_who_leads(KubeSession &api, const Config &config, KubeFacts &facts) {
+        const LeaseConfig &lease = config.controller.lease;
+        const kube::Response answer =
+            api.get(kube::lease_path(lease.ns, lease.name.empty() ? config.clusters.front().scheduler_name : lease.name));
+        auto record = answer.ok() ? kube::decode_lease(answer.body) : Result<LeaseRecord>(Error{answer.error});
+        if (record)
+            facts.lease = std::move(*record);
+        else
+            facts.lease_problem = record.error();
+    }
+
     void ask_for_rights(KubeFacts &facts) const {
         const Config *const config = access_.site();
         if (config == nullptr || config->clusters.empty()) {
@@ -292,6 +351,7 @@ class Doctor {
             facts.rights_problem = !api ? api.error() : rights.error();
             return;
         }
+        ask_who_leads(**api, *config, facts);
         std::vector<kube::Request> requests;
         for (const Right &right : *rights) {
             kube::Request request;
@@ -332,6 +392,7 @@ class Doctor {
     }
 
     const Access &access_;
+    Progress &progress_;
     std::optional<slurm::Settings> settings_;
     PlugstackFacts plugstack_;
     std::optional<std::int64_t> api_skew_;
@@ -342,13 +403,14 @@ class Doctor {
 
 int doctor(const AccessOptions &options, std::FILE *out, std::FILE *err) {
     const auto access = open_access(options);
-    if (!access) {
-        fmt::print(err, "berth: {}\n", access.error());
-        return 1;
-    }
+    if (!access)
+        return complain(err, access.error());
+    Progress progress(err);
+    progress.say("reading slurm.conf");
     start_slurm();
-    const Findings findings = Doctor(*access).examine();
-    fmt::print(out, "{}", options.json ? to_json(findings) + "\n" : to_text(findings));
+    const Findings findings = Doctor(*access, progress).examine();
+    progress.clear();
+    fmt::print(out, "{}", options.json ? to_json(findings) + "\n" : to_text(findings, options.paint));
     return any_problem(findings) ? 1 : 0;
 }
 

@@ -162,22 +162,21 @@ class DryRunner {
 }  // namespace
 
 int dry_run(const AccessOptions &options, const std::string &file, std::FILE *out, std::FILE *err) {
-    const auto fail = [err](const std::string &text) {
-        fmt::print(err, "berth: {}\n", text);
-        return 1;
-    };
     const auto access = open_access(options);
     if (!access)
-        return fail(access.error());
+        return complain(err, access.error());
     const auto text = read_input(file);
     if (!text)
-        return fail(text.error());
+        return complain(err, text.error());
     auto manifest = read_manifest(*text, file == "-" ? "standard input" : file, options.ns);
     if (!manifest)
-        return fail(manifest.error());
+        return complain(err, manifest.error());
+    Progress progress(err);
+    progress.say("asking slurmctld and the API server");
     start_slurm();
     const DryRun run = DryRunner(*access, std::move(*manifest)).run(file);
-    fmt::print(out, "{}", options.json ? to_json(run).text() + "\n" : to_text(run));
+    progress.clear();
+    fmt::print(out, "{}", options.json ? to_json(run).text() + "\n" : to_text(run, options.paint));
     return outlook(run).good() ? 0 : 1;
 }
 

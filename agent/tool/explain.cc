@@ -16,7 +16,7 @@ namespace berth::tool {
 
 namespace {
 
-constexpr int told = 0, failed = 1;
+constexpr int told = 0;
 
 std::time_t time_of(std::string_view rfc3339) {
     const auto when = kube::parse_rfc3339(rfc3339);
@@ -118,33 +118,33 @@ void read_events(std::string &list_json, Case &facts) {
 }
 
 int explain(const AccessOptions &options, const std::string &what, std::FILE *out, std::FILE *err) {
-    const auto fail = [err](const std::string &text) {
-        fmt::print(err, "berth: {}\n", text);
-        return failed;
-    };
     const auto access = open_access(options);
     if (!access)
-        return fail(access.error());
+        return complain(err, access.error());
     auto api = access->kubernetes();
     if (!api)
-        return fail(api.error());
+        return complain(err, api.error());
     Case facts;
     const std::size_t slash = what.find('/');
     facts.ns = slash == std::string::npos ? options.ns : what.substr(0, slash);
     facts.name = slash == std::string::npos ? what : what.substr(slash + 1);
     facts.now = std::time(nullptr);
     facts.scheduler = access->scheduler();
+    Progress progress(err);
+    progress.say("asking the API server");
     if (const auto read = read_pod(**api, facts); !read)
-        return fail(read.error());
+        return complain(err, read.error());
     ask_for_events(**api, facts);
     if (const Config *const site = access->site(); site != nullptr && facts.pod) {
         facts.tenants_known = true;
         facts.tenant = tenant_name(*site, *facts.pod);
     }
+    progress.say("asking slurmctld");
     start_slurm();
     ask_slurm(*access, facts);
     const Story story = tell(facts);
-    fmt::print(out, "{}", options.json ? to_json(story, facts).text() + "\n" : to_text(story));
+    progress.clear();
+    fmt::print(out, "{}", options.json ? to_json(story, facts).text() + "\n" : to_text(story, options.paint));
     return told;
 }
 

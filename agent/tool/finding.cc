@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
-#include "agent/tool/json_object.h"
+#include "agent/json_object.h"
 
 namespace berth::tool {
 
 namespace {
 
 const char *name(Grade grade) { return grade == Grade::ok ? "ok" : grade == Grade::warning ? "warning" : "problem"; }
+
+Tone tone(Grade grade) { return grade == Grade::ok ? Tone::good : grade == Grade::warning ? Tone::waiting : Tone::bad; }
 
 std::size_t count(const Findings &findings, Grade grade) {
     return static_cast<std::size_t>(
@@ -21,12 +23,12 @@ std::size_t count(const Findings &findings, Grade grade) {
 
 bool any_problem(const Findings &findings) { return count(findings, Grade::problem) > 0; }
 
-std::string to_text(const Findings &findings) {
+std::string to_text(const Findings &findings, const Paint &paint) {
     std::string out, section;
     for (const Finding &one : findings) {
         if (one.section != section)
-            out += fmt::format("{}{}\n", out.empty() ? "" : "\n", section = one.section);
-        out += fmt::format("  {:<7}  {}\n", name(one.grade), one.text);
+            out += fmt::format("{}{}\n", out.empty() ? "" : "\n", paint(Tone::heading, section = one.section));
+        out += fmt::format("  {}  {}\n", paint(tone(one.grade), fmt::format("{:<7}", name(one.grade))), one.text);
         if (!one.advice.empty())
             out += fmt::format("  {:<7}  What to do: {}\n", "", one.advice);
     }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/tool/paint.h"
+
 namespace berth::tool {
 
 enum class Grade : std::uint8_t { ok, warning, problem };
@@ -38,7 +40,7 @@ class Section {
 };
 
 bool any_problem(const Findings &findings);
-std::string to_text(const Findings &findings);
+std::string to_text(const Findings &findings, const Paint &paint = Paint());
 std::string to_json(const Findings &findings);
 
 }  // namespace berth::tool

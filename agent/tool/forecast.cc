@@ -115,14 +115,14 @@ std::string sbatch_words(const Placeholder &p) {
     return out;
 }
 
-std::string to_text(const DryRun &run) {
+std::string to_text(const DryRun &run, const Paint &paint) {
     const Outlook answer = outlook(run);
-    std::string out = answer.summary + "\n";
+    std::string out = paint(answer.good() ? Tone::good : Tone::bad, answer.summary) + "\n";
     for (const ForecastPart &part : run.parts) {
         const Placeholder &p = part.asked;
-        const auto line = [&out](std::string_view name, const std::string &text) {
+        const auto line = [&out, &paint](std::string_view name, const std::string &text) {
             if (!text.empty())
-                out += fmt::format("  {:<10}  {}\n", name, text);
+                out += fmt::format("  {}  {}\n", paint(Tone::faint, fmt::format("{:<10}", name)), text);
         };
         out += "\n";
         line("user", part.user + (part.group.empty() || part.group == part.user ? "" : ", group " + part.group));
@@ -141,7 +141,7 @@ std::string to_text(const DryRun &run) {
         out += "\n";
     for (const std::string &note : run.notes)
         out += fmt::format("  note: {}\n", note);
-    return out + fmt::format("\nWhat to do: {}\n", answer.advice);
+    return out + fmt::format("\n{} {}\n", paint(Tone::heading, "What to do:"), answer.advice);
 }
 
 JsonObject to_json(const DryRun &run) {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/json_object.h"
 #include "agent/slurm/will_run.h"
-#include "agent/tool/json_object.h"
+#include "agent/tool/paint.h"
 #include "agent/translate/placeholder.h"
 
 namespace berth::tool {
@@ -42,7 +43,7 @@ Outlook outlook(const DryRun &run);
 // "sbatch --partition=main --ntasks=8 ...": what a person would type for the same.
 std::string sbatch_words(const Placeholder &placeholder);
 
-std::string to_text(const DryRun &run);
+std::string to_text(const DryRun &run, const Paint &paint = Paint());
 JsonObject to_json(const DryRun &run);
 
 }  // namespace berth::tool

@@ -1,5 +1,6 @@
 // Kubernetes: version, rights, what should be installed there; and the nodes of both systems.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -112,6 +113,15 @@ void check_kubernetes(const KubeFacts &facts, Findings &out) {
                 "rights", fmt::format("the controller may not: {}", fmt::join(missing, ", ")),
                 "kubectl apply -f controller.yaml, and see that its ClusterRoleBinding names the identity in clusters[].kubeconfig.");
     }
+    if (facts.lease && !facts.lease->holder.empty())
+        section.ok("leader", fmt::format("{} leads the controllers, since {}; last renewed {}", facts.lease->holder, facts.lease->acquired,
+                                         facts.lease->renewed));
+    else if (facts.lease)
+        section.problem("leader", "no controller leads: the last one stopped and let the lease go",
+                        "Start berthd --controller on slurmctld's host.");
+    else if (!facts.lease_problem.empty())
+        section.problem("leader", fmt::format("who leads the controllers cannot be read: {}", facts.lease_problem),
+                        "kubectl apply -f controller.yaml, and start berthd --controller on slurmctld's host.");
     check_installed(section, "pod_group_crd", facts.pod_group_crd, "the API scheduling.x-k8s.io (PodGroup)", "users cannot make PodGroups",
                     "podgroup-crd.yaml");
     if (facts.minor >= flow_schema_minor)

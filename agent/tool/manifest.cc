@@ -1,6 +1,7 @@
 #include "agent/tool/manifest.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <jansson.h>
 
 #include <algorithm>

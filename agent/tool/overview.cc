@@ -6,19 +6,13 @@
 #include <map>
 
 #include "agent/keys.h"
-#include "agent/tool/json_object.h"
+#include "agent/json_object.h"
 #include "agent/tool/moments.h"
 #include "agent/tool/table.h"
 
 namespace berth::tool {
 
 namespace {
-
-std::string kube_state(const kube::Node *node) {
-    if (node == nullptr)
-        return "-";
-    return std::string(node->ready ? "ready" : "not ready") + (node->unschedulable ? ", cordoned" : "");
-}
 
 std::vector<NodeRow> node_rows(const std::vector<NodePair> &pairs, const std::vector<slurm::QueuedJob> &queue,
                                const std::vector<kube::Pod> &pods) {
@@ -44,7 +38,7 @@ std::vector<NodeRow> node_rows(const std::vector<NodePair> &pairs, const std::ve
             row.memory_mib_allocated = pair.slurm->memory_mib_allocated;
             row.native_jobs = jobs_on[pair.slurm->name];
         }
-        row.kubernetes = kube_state(pair.kube);
+        row.kubernetes = kube::state_words(pair.kube);
         row.pods = pair.kube != nullptr ? pods_on[pair.kube->name] : 0;
         rows.push_back(std::move(row));
     }
@@ -104,6 +98,16 @@ JsonObject &add_count(JsonObject &object, std::string_view key, std::size_t coun
     return known ? object.add(key, count) : object.add_null(key);
 }
 
+Tone slurm_tone(const NodeRow &row) { return row.reason.empty() && !row.slurm.starts_with("down") ? Tone::plain : Tone::bad; }
+
+Tone kube_tone(std::string_view state) {
+    return state.starts_with("not ready") ? Tone::bad : state.ends_with("cordoned") ? Tone::waiting : Tone::plain;
+}
+
+Tone workload_tone(std::string_view state) {
+    return state == "RUNNING" ? Tone::good : state == "Refused" ? Tone::bad : Tone::waiting;
+}
+
 }  // namespace
 
 Overview make_overview(const std::vector<NodePair> &pairs, const std::vector<slurm::QueuedJob> &queue, const std::vector<kube::Pod> &pods,
@@ -128,18 +132,18 @@ Overview make_overview(const std::vector<NodePair> &pairs, const std::vector<slu
     return out;
 }
 
-std::string to_text(const Overview &overview, std::time_t now) {
+std::string to_text(const Overview &overview, std::time_t now, const Paint &paint) {
     Table nodes({"NODE", "SLURM", "CPUS", "MEMORY MiB", "KUBERNETES", "PODS", "JOBS", "REASON"});
     for (const NodeRow &row : overview.nodes)
-        nodes.add({row.name, row.slurm, row.slurm == "-" ? "-" : of(row.cpus_allocated, row.cpus),
-                   row.slurm == "-" ? "-" : of(row.memory_mib_allocated, row.memory_mib), overview.kube_nodes_known ? row.kubernetes : "?",
+        nodes.add({row.name, Cell(row.slurm, slurm_tone(row)), row.slurm == "-" ? "-" : of(row.cpus_allocated, row.cpus),
+                   row.slurm == "-" ? "-" : of(row.memory_mib_allocated, row.memory_mib), Cell(overview.kube_nodes_known ? row.kubernetes : "?", kube_tone(row.kubernetes)),
                    overview.pods_known ? std::to_string(row.pods) : "?", std::to_string(row.native_jobs), row.reason});
     Table workloads({"WORKLOAD", "KIND", "BOUND", "JOB", "STATE", "SINCE", "NODES OR REASON"});
     for (const WorkloadRow &row : overview.workloads)
         workloads.add({row.ns + "/" + row.name, row.kind, overview.pods_known ? of(row.bound, row.pods) : fmt::format("?/{}", row.pods),
-                       row.job == 0 ? "-" : std::to_string(row.job), row.state, row.since == 0 ? "-" : duration_words(now - row.since),
+                       row.job == 0 ? "-" : std::to_string(row.job), Cell(row.state, workload_tone(row.state)), row.since == 0 ? "-" : duration_words(now - row.since),
                        row.nodes.empty() ? row.reason : row.nodes});
-    std::string out = nodes.text() + "\n" + (workloads.empty() ? "No workloads.\n" : workloads.text());
+    std::string out = nodes.text(paint) + "\n" + (workloads.empty() ? "No workloads.\n" : workloads.text(paint));
     for (const std::string &note : overview.notes)
         out += fmt::format("note: {}\n", note);
     return out;

@@ -8,6 +8,7 @@
 #include "agent/kube/pod.h"
 #include "agent/slurm/queue.h"
 #include "agent/tool/node_pairs.h"
+#include "agent/tool/paint.h"
 
 namespace berth::tool {
 
@@ -42,7 +43,7 @@ struct Overview {
 Overview make_overview(const std::vector<NodePair> &pairs, const std::vector<slurm::QueuedJob> &queue, const std::vector<kube::Pod> &pods,
                        const std::string &cluster, const std::string &ns);
 
-std::string to_text(const Overview &overview, std::time_t now);
+std::string to_text(const Overview &overview, std::time_t now, const Paint &paint = Paint());
 std::string to_json(const Overview &overview);
 
 }  // namespace berth::tool

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/config.h"
+#include "agent/lifecycle/election.h"
 #include "agent/result.h"
 #include "agent/slurm/settings.h"
 #include "agent/tool/finding.h"
@@ -60,6 +61,8 @@ struct KubeFacts {
     int minor = 0;
     std::vector<std::pair<Right, bool>> rights;  // allowed?
     std::string rights_problem;
+    std::optional<LeaseRecord> lease;  // of the controllers
+    std::string lease_problem;         // why it could not be read; neither: it was not asked for
     std::optional<bool> pod_group_crd, flow_schema, admission_policy;  // nothing: could not be looked at, or the server is too old
 };
 void check_kubernetes(const KubeFacts &facts, Findings &out);

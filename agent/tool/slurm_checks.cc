@@ -200,7 +200,7 @@ void check_plugin_files(const std::vector<PluginFile> &files, const slurm::Setti
     for (const PluginFile &file : files) {
         if (file.path.empty()) {
             section.problem("plugin_file", fmt::format("{} is in none of {}", file.name, settings.plugin_dirs),
-                            "Install Berth's Slurm plugins on this host.");
+                            fmt::format("Install the package slurm-plugins-berth for Slurm {} on this host.", plain(settings.version)));
             continue;
         }
         if (!file.problem.empty()) {
@@ -214,7 +214,7 @@ void check_plugin_files(const std::vector<PluginFile> &files, const slurm::Setti
             section.problem("plugin_file",
                             fmt::format("{} is made for Slurm {}, and slurmctld is {}: {}", file.path, made_for, runs,
                                         file.exact ? "slurmctld does not start with it" : "slurmd does not load it"),
-                            "Compile Berth against the Slurm that runs here.");
+                            fmt::format("Install the package slurm-plugins-berth that was built for Slurm {}, or compile Berth against it.", runs));
     }
 }
 

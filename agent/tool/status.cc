@@ -20,21 +20,20 @@ Result<std::vector<kube::Pod>> load_pods(KubeSession &api, const std::string &ns
 }  // namespace
 
 int status(const AccessOptions &options, const std::string &ns, std::FILE *out, std::FILE *err) {
-    const auto fail = [err](const std::string &text) {
-        fmt::print(err, "berth: {}\n", text);
-        return 1;
-    };
     const auto access = open_access(options);
     if (!access)
-        return fail(access.error());
+        return complain(err, access.error());
+    Progress progress(err);
+    progress.say("asking slurmctld for nodes and jobs");
     start_slurm();
     const auto slurm_nodes = slurm::load_queue_nodes();
     if (!slurm_nodes)
-        return fail(slurm_nodes.error());
+        return complain(err, slurm_nodes.error());
     const auto queue = slurm::load_queue();
     if (!queue)
-        return fail(queue.error());
+        return complain(err, queue.error());
 
+    progress.say("asking the API server for nodes and pods");
     // Whoever may see less of Kubernetes gets Slurm's half and is told what is missing.
     std::vector<std::string> notes;
     std::vector<kube::Node> kube_nodes;
@@ -58,7 +57,8 @@ int status(const AccessOptions &options, const std::string &ns, std::FILE *out, 
     overview.kube_nodes_known = nodes_known;
     overview.pods_known = pods_known;
     overview.notes = std::move(notes);
-    fmt::print(out, "{}", options.json ? to_json(overview) + "\n" : to_text(overview, std::time(nullptr)));
+    progress.clear();
+    fmt::print(out, "{}", options.json ? to_json(overview) + "\n" : to_text(overview, std::time(nullptr), options.paint));
     return 0;
 }
 

@@ -328,20 +328,26 @@ void Teller::unbound(const kube::Pod &pod, const QueuedJob &running) {
             running.nodes));
 }
 
+Tone verdict_tone(std::string_view verdict) {
+    if (verdict == "running" || verdict == "finished")
+        return Tone::good;
+    return verdict == "refused" || verdict == "never" || verdict == "ended" ? Tone::bad : Tone::heading;
+}
+
 }  // namespace
 
 Story tell(const Case &facts) { return Teller(facts).tell(); }
 
-std::string to_text(const Story &story) {
-    std::string out = story.summary + "\n";
+std::string to_text(const Story &story, const Paint &paint) {
+    std::string out = paint(verdict_tone(story.verdict), story.summary) + "\n";
     std::size_t widest = 0;
     for (const auto &[name, text] : story.details)
         widest = std::max(widest, name.size());
     if (!story.details.empty())
         out += "\n";
     for (const auto &[name, text] : story.details)
-        out += fmt::format("  {:<{}}  {}\n", name, widest, text);
-    return out + fmt::format("\nWhat to do: {}\n", story.advice);
+        out += fmt::format("  {}  {}\n", paint(Tone::faint, fmt::format("{:<{}}", name, widest)), text);
+    return out + fmt::format("\n{} {}\n", paint(Tone::heading, "What to do:"), story.advice);
 }
 
 JsonObject to_json(const Story &story, const Case &facts) {

@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "agent/json_object.h"
 #include "agent/kube/pod.h"
 #include "agent/slurm/queue.h"
-#include "agent/tool/json_object.h"
+#include "agent/tool/paint.h"
 
 namespace berth::tool {
 
@@ -49,7 +50,7 @@ struct Story {
 
 Story tell(const Case &facts);
 
-std::string to_text(const Story &story);
+std::string to_text(const Story &story, const Paint &paint = Paint());
 JsonObject to_json(const Story &story, const Case &facts);
 
 }  // namespace berth::tool

@@ -4,20 +4,28 @@
 
 namespace berth::tool {
 
-std::string Table::text() const {
+Table::Table(const std::vector<std::string> &headings) {
+    rows_.emplace_back();
+    for (const std::string &heading : headings)
+        rows_.front().emplace_back(heading, Tone::heading);
+}
+
+std::string Table::text(const Paint &paint) const {
     std::vector<std::size_t> widths(rows_.front().size());
     for (const auto &row : rows_)
         for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i)
-            widths[i] = std::max(widths[i], row[i].size());
+            widths[i] = std::max(widths[i], row[i].text.size());
     std::string out;
     for (const auto &row : rows_) {
-        std::string line;
+        std::string line, gap;  // a gap is written only before something
         for (std::size_t i = 0; i < row.size(); ++i) {
-            line += row[i];
-            if (i + 1 < row.size())
-                line.append(widths[i] - row[i].size() + 2, ' ');
+            if (!row[i].text.empty()) {
+                line += gap + paint(row[i].tone, row[i].text);
+                gap.clear();
+            }
+            gap.append(widths[i] - row[i].text.size() + 2, ' ');
         }
-        out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        out += line + "\n";
     }
     return out;
 }

@@ -28,6 +28,15 @@ bool parse_count(std::string_view s, std::uint64_t &count) {
     return true;
 }
 
+// What stands where a type may stand and is meant for a count: too large, negative, or there twice.
+bool is_bad_count(std::string_view type) {
+    if (type.starts_with('-'))
+        return true;
+    if (std::string_view("KMGTP").find(static_cast<char>(type.back() & ~0x20)) != std::string_view::npos)
+        type.remove_suffix(1);
+    return !type.empty() && is_digits(type);
+}
+
 GresList::iterator entry_of(GresList &list, std::string_view name) {
     const auto at = std::find_if(list.begin(), list.end(), [&](const auto &entry) { return entry.first == name; });
     return at != list.end() ? at : list.insert(list.end(), {std::string(name), 0});
@@ -91,8 +100,8 @@ Result<GresList> parse_gres(std::string_view text) {
         const std::size_t colon = item.find(':');
         const bool typed = colon != std::string_view::npos;
         const std::string_view type = typed ? item.substr(colon + 1) : std::string_view();
-        // A type of digits alone is a count that was too large or came twice.
-        if (!is_safe_name(item.substr(0, colon)) || (typed && (!is_safe_name(type) || is_digits(type))) || count == 0 ||
+        // "gres" itself is no name: with a count behind it, it would read as the prefix.
+        if (!is_safe_name(item.substr(0, colon)) || item.substr(0, colon) == "gres" || (typed && (!is_safe_name(type) || is_bad_count(type))) || count == 0 ||
             ++entries > kMostGres)
             return refused();
         add_gres(list, item, count);

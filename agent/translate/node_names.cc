@@ -22,7 +22,7 @@ std::map<std::string, std::vector<std::string>> claims(const std::map<std::strin
     for (const auto &[name, node] : kube) {
         const std::string slurm = slurm_name_of(name, node.labels, map);
         const bool mapped = std::any_of(map.begin(), map.end(), [&](const auto &entry) { return entry.slurm == slurm; });
-        const bool by_config = std::any_of(map.begin(), map.end(), [&](const auto &entry) { return entry.kubernetes == name; });
+        const bool by_config = std::any_of(map.begin(), map.end(), [&kube_name = name](const auto &entry) { return entry.kubernetes == kube_name; });
         if (mapped && !by_config)
             continue;  // the configuration has given that Slurm node away
         (slurm != name || by_config ? said : assumed)[slurm].push_back(name);

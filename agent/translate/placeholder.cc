@@ -15,11 +15,12 @@ namespace {
 constexpr std::size_t kLongestJobName = 320;  // namespace and pod name fit
 constexpr std::size_t kLongestComment = 1024;
 constexpr std::uint64_t kMebibyte = 1 << 20;
+constexpr std::size_t kMostNotes = 10;
 
 std::string own_words(std::string_view key, std::string_view value) { return annotation_words(kOwnPrefix, key, value); }
 
 // The value of berth.dev/KEY as it was written.
-std::string_view said_of(const Member &member, std::string_view key) {
+std::string_view said_of(const Candidate &member, std::string_view key) {
     for (const auto &[full, value] : member.said)
         if (full.starts_with(kOwnPrefix) && std::string_view(full).substr(kOwnPrefix.size()) == key)
             return value;
@@ -67,13 +68,23 @@ class Translation {
                                 &Translation::set_times, &Translation::set_dependency, &Translation::set_placement})
             if (Result<void> done = (this->*step)(); !done)
                 return Error{done.error()};
+        bound_notes();
         Shape shape{std::move(out_), group_.name, {}, std::move(notes_)};
-        for (const Member &member : group_.members)
+        for (const Candidate &member : group_.members)
             shape.pod_uids.push_back(member.pod->uid);
         return shape;
     }
 
   private:
+    // Each becomes an event, and the author of one pod may have thousands of wishes.
+    void bound_notes() {
+        if (notes_.size() <= kMostNotes)
+            return;
+        const std::size_t more = notes_.size() - kMostNotes;
+        notes_.resize(kMostNotes);
+        notes_.push_back(fmt::format("{} more wishes are ignored likewise", more));
+    }
+
     void set_names() {
         const Membership &m = whole_.membership;
         out_.job_name = !wishes_.job_name.empty() ? wishes_.job_name : whole_.single() ? first_.full_name() : m.name;
@@ -110,10 +121,10 @@ class Translation {
         constexpr std::int64_t longest = INT32_MAX / 60;
         std::int64_t seconds = whole_.membership.active_deadline_seconds;
         if (seconds <= 0) {
-            const auto deadline_of = [](const Member &m) { return m.pod->active_deadline_seconds; };
-            for (const Member &member : group_.members)
+            const auto deadline_of = [](const Candidate &m) { return m.pod->active_deadline_seconds; };
+            for (const Candidate &member : group_.members)
                 seconds = std::max(seconds, deadline_of(member));
-            if (std::any_of(group_.members.begin(), group_.members.end(), [&](const Member &m) { return deadline_of(m) <= 0; }))
+            if (std::any_of(group_.members.begin(), group_.members.end(), [&](const Candidate &m) { return deadline_of(m) <= 0; }))
                 seconds = 0;
         }
         const auto deadline =
@@ -228,7 +239,7 @@ class Translation {
 
     Result<void> set_placement() {
         std::vector<const kube::Pod *> pods;
-        for (const Member &member : group_.members)
+        for (const Candidate &member : group_.members)
             pods.push_back(member.pod);
         const Config &config = whole_.site.config;
         const auto any = [&](bool kube::Placement::*wish) {
@@ -272,7 +283,7 @@ Result<const TenantConfig *> common_tenant(const std::vector<Group> &groups, con
     const kube::Pod &first = *groups.front().members.front().pod;
     Result<const TenantConfig *> tenant = tenant_of(first, config);
     for (const Group &group : groups)
-        for (const Member &member : group.members)
+        for (const Candidate &member : group.members)
             if (tenant && (member.pod->ns != first.ns || find_tenant(config, first.ns, member.pod->service_account) != *tenant))
                 return Error{fmt::format("pods {} and {} are in one gang, but different tenants by their service accounts; accepted is one "
                                          "tenant for a gang",
@@ -284,7 +295,7 @@ Result<const TenantConfig *> common_tenant(const std::vector<Group> &groups, con
 const PriorityClassConfig *common_class(const std::vector<Group> &groups, const Config &config) {
     const kube::Pod *most = nullptr;
     for (const Group &group : groups)
-        for (const Member &member : group.members)
+        for (const Candidate &member : group.members)
             if (most == nullptr || member.pod->priority > most->priority)
                 most = member.pod;
     const auto at = std::find_if(config.priority_classes.begin(), config.priority_classes.end(),

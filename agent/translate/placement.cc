@@ -237,7 +237,7 @@ std::string preferred_features(const kube::Pod &pod, const Site &site, std::vect
     const std::vector<FeatureConfig> &features = site.config.features;
     for (const auto &[weight, term] : pod.placement->preferred) {
         const bool simple = term.size() == 1 && !term[0].field && (term[0].op == Op::in || term[0].op == Op::exists);
-        if (!simple || std::none_of(features.begin(), features.end(), [&](const auto &f) { return f.label == term[0].key; })) {
+        if (!simple || std::none_of(features.begin(), features.end(), [&wish = term](const auto &f) { return f.label == wish[0].key; })) {
             notes.push_back(fmt::format("the preferred node affinity for {} is ignored, because Slurm knows no feature for it",
                                         words_of(std::vector<kube::Term>{term})));
             continue;

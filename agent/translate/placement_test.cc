@@ -258,6 +258,16 @@ START_TEST(what_is_ignored_is_noted) {
 }
 END_TEST
 
+START_TEST(a_thousand_ignored_wishes_are_told_in_a_few_sentences) {
+    std::vector<std::pair<std::int64_t, kube::Term>> wishes;
+    for (int i = 0; i < 1000; ++i)
+        wishes.push_back({1, {is("disk", Op::in, {std::to_string(i)})}});
+    const auto shapes = translate({{preferring(wishes), "", {}}});
+    ck_assert_uint_eq(shapes->front().notes.size(), 11);
+    ck_assert_text(shapes->front().notes.back(), "990 more wishes are ignored likewise");
+}
+END_TEST
+
 // By default a pod asks for one CPU and 512 MiB.
 START_TEST(a_gang_says_how_many_nodes_it_needs_at_least) {
     std::vector<SiteNode> nodes = make_nodes();
@@ -292,5 +302,5 @@ int main() {
         "placement", {node_selectors_and_affinities_leave_nodes_out, taints_leave_nodes_out_unless_tolerated,
                       a_workload_that_can_never_fit_says_so_at_once, pods_of_one_size_are_placed_alike,
                       without_known_nodes_only_those_named_are_left_out, preferred_affinity_becomes_prefer_where_slurm_has_the_feature,
-                      what_is_ignored_is_noted, a_gang_says_how_many_nodes_it_needs_at_least, a_node_can_check_the_choice_again});
+                      what_is_ignored_is_noted, a_thousand_ignored_wishes_are_told_in_a_few_sentences, a_gang_says_how_many_nodes_it_needs_at_least, a_node_can_check_the_choice_again});
 }

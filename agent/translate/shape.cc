@@ -19,7 +19,7 @@ kube::KeyValues layers_of(const Membership &membership, const kube::Pod &pod) {
 }
 
 // One job has one answer to each question.
-Result<void> agree(const Member &first, const Member &other) {
+Result<void> agree(const Candidate &first, const Candidate &other) {
     const kube::KeyValues ours = job_wide(first.said), theirs = job_wide(other.said);
     if (ours == theirs)
         return {};
@@ -39,8 +39,8 @@ Result<void> agree(const Member &first, const Member &other) {
     return {};
 }
 
-Result<Member> read_member(const Membership &membership, const kube::Pod &pod) {
-    Member member{&pod, layers_of(membership, pod), {}};
+Result<Candidate> read_candidate(const Membership &membership, const kube::Pod &pod) {
+    Candidate member{&pod, layers_of(membership, pod), {}};
     Result<Annotations> wishes = read_annotations(member.said);
     if (!wishes)
         return Error{wishes.error()};
@@ -59,7 +59,7 @@ Result<std::vector<Group>> group_by_shape(const Membership &membership, const st
         const kube::Pod &pod = *pods[i];
         if (!pod.problem.empty())
             return Error{pod.problem};
-        Result<Member> member = read_member(membership, pod);
+        Result<Candidate> member = read_candidate(membership, pod);
         if (!member)
             return Error{member.error()};
         Result<Demand> demand = demand_of(pod, member->wishes, config);

@@ -9,7 +9,7 @@
 namespace berth {
 
 // A member of the gang: the pod, what is said about it on all layers, and what it asks for.
-struct Member {
+struct Candidate {
     const kube::Pod *pod = nullptr;
     kube::KeyValues said;
     Annotations wishes;
@@ -17,7 +17,7 @@ struct Member {
 
 struct Group {
     std::string name;  // shape_of() its pods
-    std::vector<Member> members;
+    std::vector<Candidate> members;
     Demand demand;  // per pod, of the largest; licenses of all together
 };
 

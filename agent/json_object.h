@@ -1,4 +1,4 @@
-// JsonObject: what `-o json` prints, put together key by key in the order in which it is documented. Pure.
+// JsonObject: JSON that goes out (`-o json`, status.json), put together key by key in the order in which it is documented. Pure.
 #pragma once
 
 #include <concepts>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::tool {
+namespace berth {
 
 class JsonObject {
   public:
@@ -21,6 +21,7 @@ class JsonObject {
     requires(!std::same_as<Number, bool>) JsonObject &add(std::string_view key, Number number) {
         return add_raw(key, std::to_string(number));
     }
+    JsonObject &add(std::string_view key, double number);  // to a thousandth
     // UTC, "2026-11-16T12:00:00Z"; null for 0.
     JsonObject &add_time(std::string_view key, std::time_t when);
     JsonObject &add_null(std::string_view key) { return add_raw(key, "null"); }
@@ -32,4 +33,4 @@ class JsonObject {
     std::string body_;
 };
 
-}  // namespace berth::tool
+}  // namespace berth

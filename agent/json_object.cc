@@ -1,8 +1,10 @@
-#include "agent/tool/json_object.h"
+#include "agent/json_object.h"
+
+#include <fmt/format.h>
 
 #include "agent/kube/json_text.h"
 
-namespace berth::tool {
+namespace berth {
 
 JsonObject &JsonObject::add_raw(std::string_view key, std::string_view json) {
     if (!body_.empty())
@@ -29,6 +31,8 @@ JsonObject &JsonObject::add(std::string_view key, const std::vector<std::string>
     return add_raw(key, "[" + list + "]");
 }
 
+JsonObject &JsonObject::add(std::string_view key, double number) { return add_raw(key, fmt::format("{:.3f}", number)); }
+
 JsonObject &JsonObject::add_time(std::string_view key, std::time_t when) {
     if (when == 0)
         return add_null(key);
@@ -39,4 +43,4 @@ JsonObject &JsonObject::add_time(std::string_view key, std::time_t when) {
     return add(key, std::string_view(text));
 }
 
-}  // namespace berth::tool
+}  // namespace berth
