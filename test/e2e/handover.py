@@ -5,6 +5,7 @@ asks Berth.
 """
 
 import atexit
+import contextlib
 import http.client
 import os
 import re
@@ -15,10 +16,10 @@ import threading
 import time
 
 from kube import ApiError
-from lab import TOOLS, wait_for
+from lab import TOOLS, NotYet, wait_for
 from slurm import CommandError
 
-MAX_GRACE, LIMIT, KILL_WAIT = 5, 6, 2
+MAX_GRACE, LIMIT, KILL_WAIT = 8, 10, 4
 
 
 def temporary(text, suffix):
@@ -29,17 +30,20 @@ def temporary(text, suffix):
     return file.name
 
 
-def short_hold(slurm_conf=""):
+def short_hold(slurm_conf="", api_down=60):
     """Options of test/lab/up for a lab whose holds are over within seconds, and whose scheduler looks at waiting jobs often."""
     with open(TOOLS + "/berth.yaml.in", encoding="ascii") as file:
         text = file.read()
-    for key, seconds in (("max_grace", MAX_GRACE), ("limit", LIMIT), ("kill_wait", KILL_WAIT)):
+    for key, seconds in (("max_grace", MAX_GRACE), ("limit", LIMIT), ("kill_wait", KILL_WAIT), ("api_down", api_down)):
         text = re.sub(rf"^  {key}: .*$", f"  {key}: {seconds}s", text, flags=re.M)
     slurm_conf += "SchedulerParameters=disable_job_shrink,bf_interval=2,sched_interval=2\n"
     return ["--nodes", "3", "--berth-yaml", temporary(text, ".yaml"), "--slurm-conf", temporary(slurm_conf, ".conf")]
 
 
 SHORT_HOLD = short_hold()
+# And nobody waits long for an answer: neither Slurm's daemons for slurmctld, nor a hold for an API server that is away.
+MESSAGE_TIMEOUT, API_DOWN = 5, 4
+IMPATIENT = short_hold(f"MessageTimeout={MESSAGE_TIMEOUT}\n", API_DOWN)
 
 
 class Sampler(threading.Thread):
@@ -64,6 +68,10 @@ class Sampler(threading.Thread):
     def stop(self):
         self._over.set()
         self.join()
+
+
+class NeverStarted(Exception):
+    """Slurm has ended a native job that did not start."""
 
 
 class NativeJob:
@@ -92,10 +100,18 @@ class NativeJob:
     def started(self):
         return os.path.exists(self._file)
 
+    def started_or_over(self):
+        state = self._lab.slurm.job_state(self.job)  # asked first: a job that has ended can start no more
+        if self.started():
+            return True
+        if state in ("FAILED", "CANCELLED", "NODE_FAIL"):
+            raise NeverStarted(f"native job {self.job} is {state}")
+        return False
+
     def verify(self, deadline=60, others=()):
         """Waits until it has started, and holds its own look and the sampler's against each other. `others`: pods that may live."""
         try:
-            wait_for(self.started, deadline, f"native job {self.job} starts")
+            wait_for(self.started_or_over, deadline, f"native job {self.job} starts")
         finally:
             self._sampler.stop()
             if self._srun:
@@ -157,6 +173,24 @@ class Observer(threading.Thread):
         assert self.looks > 10 * self.missed and self.looks > 3, f"{self.looks} looks, {self.missed} failed"
 
 
+@contextlib.contextmanager
+def slurm_conf(lab, *lines):
+    """slurm.conf ends with these lines meanwhile, and slurmctld and slurmd's know."""
+    path = lab.env["SLURM_CONF"]
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+
+    def put(text):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        lab.slurm.run("scontrol", "reconfigure")
+    put(before + "".join(line + "\n" for line in lines))
+    try:
+        yield
+    finally:
+        put(before)
+
+
 def agents(lab):
     """All node agents, for lab.daemon()."""
     return [f"berthd:{node}" for node in lab.nodes]
@@ -168,9 +202,14 @@ def terminal(pod):
 
 def settled(lab, deadline=60):
     """Waits until nothing is under way any more: no job, no record, every pod finished or gone, every node idle."""
-    def still():
-        return not lab.slurm.jobs() and not lab.held() and all(map(terminal, lab.pods())) and set(lab.slurm.nodes().values()) == {"idle"}
-    wait_for(still, deadline, "everything settles", 0.1)
+    def nothing_left():
+        left = [f"job {job}" for job in lab.slurm.jobs()] + [f"record {record}" for record in lab.held()]
+        left += [f"pod {pod['metadata']['name']}" for pod in lab.pods() if not terminal(pod)]
+        left += [f"node {name} {state}: {lab.slurm.node(name).get('Reason')}" for name, state in lab.slurm.nodes().items() if state != "idle"]
+        if left:
+            raise NotYet("; ".join(left))
+        return True
+    wait_for(nothing_left, deadline, "everything settles", 0.1)
 
 
 def completing(lab, pod):

@@ -5,6 +5,8 @@ import json
 import ssl
 import threading
 
+TEST_AGENT = "berth-test"  # our User-Agent, by which the server's log tells us from Berth
+
 
 class ApiError(Exception):
     """The server's refusal; status is the HTTP status."""
@@ -15,10 +17,14 @@ class ApiError(Exception):
 
 
 class Kube:
-    def __init__(self, port, ca_file, token):
-        self._port, self._token = port, token
+    def __init__(self, port, ca_file, token, agent=TEST_AGENT):
+        self._port, self._ca_file, self._token, self._agent = port, ca_file, token, agent
         self._context = ssl.create_default_context(cafile=ca_file)
         self._local = threading.local()
+
+    def with_token(self, token):
+        """The same server for somebody else."""
+        return Kube(self._port, self._ca_file, token, self._agent)
 
     def _connection(self):
         if getattr(self._local, "connection", None) is None:
@@ -26,7 +32,7 @@ class Kube:
         return self._local.connection
 
     def request(self, method, path, body=None, content_type="application/json"):
-        headers = {"Authorization": "Bearer " + self._token, "Content-Type": content_type}
+        headers = {"Authorization": "Bearer " + self._token, "Content-Type": content_type, "User-Agent": self._agent}
         data = None if body is None else json.dumps(body)
         for last in (False, True):
             try:

@@ -8,6 +8,7 @@ Nothing here asks Berth: what a test believes it reads from Slurm, from Kubernet
 """
 
 import glob
+import http.client
 import json
 import os
 import signal
@@ -36,6 +37,10 @@ class Skip(Exception):
     """Raised by a test that cannot run here, with the reason."""
 
 
+class NotYet(Exception):
+    """Raised by a condition of wait_for() that can say what is missing."""
+
+
 def wait_for(condition, deadline=60, what=None, interval=0.02):
     """Calls condition() until it returns something true, and returns that. Trouble with a server that is just away is waited out
     like a condition not yet met. Deadlines are there to end a test that has failed, not to measure: be generous."""
@@ -47,7 +52,7 @@ def wait_for(condition, deadline=60, what=None, interval=0.02):
             value = condition()
             if value:
                 return value
-        except (OSError, ApiError, CommandError, subprocess.TimeoutExpired) as error:
+        except (NotYet, OSError, http.client.HTTPException, ApiError, CommandError, subprocess.TimeoutExpired) as error:
             trouble = error
         if time.monotonic() > end:
             name = what or getattr(condition, "__name__", "condition")
@@ -74,6 +79,7 @@ class Lab:
         self.env = {k: v for k, v in environment.items() if k in ("KUBECONFIG", "SLURM_CONF", "PATH") or k.startswith("BERTH_")}
         self.run_dir, self.name = self.env["BERTH_LAB_RUN"], self.env["BERTH_LAB_NAME"]
         self.berth = self.settings["berth"] == "1"
+        self.kube_minor = int(self.settings["kube_minor"])
         self.nodes = [f"n{i}" for i in range(1, int(self.settings["nodes"]) + 1)]
         if self.settings["real"] == "1":
             self.nodes.append("real")
@@ -95,6 +101,26 @@ class Lab:
 
     def down(self, wipe=True):
         Lab.take_down(self.dir, wipe)
+
+    def needs_kubernetes(self, minor):
+        """Skips the test where the lab's API server is older than 1.`minor`."""
+        if self.kube_minor < minor:
+            raise Skip(f"needs Kubernetes 1.{minor} or later, and this lab has 1.{self.kube_minor}; test/lab/README.md says how to give it a newer one")
+
+    def kube_as(self, identity):
+        """The Kubernetes API with the token of one of the lab's identities, e.g. "berth-node-n1"."""
+        with open(f"{self.dir}/kubernetes/identities/{identity}.token", encoding="ascii") as file:
+            return self.kube.with_token(file.read().strip())
+
+    def account_token(self, ns, account, **spec):
+        """A token of a service account, from the server."""
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600, **spec}}
+        return self.kube.post(f"/api/v1/namespaces/{ns}/serviceaccounts/{account}/token", request)["status"]["token"]
+
+    def takes_pods(self, ns):
+        """Whether the namespace is there, with a service account whose pods the server accepts; before 1.24 that needs a token in a Secret."""
+        account = self.kube.find(f"/api/v1/namespaces/{ns}/serviceaccounts/default")
+        return account and (self.kube_minor >= 24 or account.get("secrets"))
 
     # --- daemons
 

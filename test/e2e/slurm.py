@@ -44,6 +44,10 @@ class Slurm:
             raise CommandError(command, done.returncode, done.stderr)
         return done.stdout
 
+    def version(self):
+        """(24, 11), for what Slurm itself does differently in another version."""
+        return tuple(int(number) for number in self.run("scontrol", "--version").split()[1].split(".")[:2])
+
     def sbatch(self, *options, wrap="sleep 1000", user=None):
         """Submits a batch job whose output goes nowhere; its id."""
         text = self.run("sbatch", "--parsable", "--output=/dev/null", *options, "--wrap", wrap, user=user)

@@ -28,3 +28,7 @@ def test_lost_jobs_id_reused_by_another_pod(lab):
 
 def test_pods_own_end_leaves_a_foreign_job_with_its_id_alone(lab):
     forgotten.job_lost_and_its_id_runs_elsewhere(lab)
+
+
+def test_gang_shrunk_while_slurmd_is_away_leaves_the_nodes_it_gave_back(lab):
+    forgotten.gang_shrunk(lab, slurmd_away=True)

@@ -231,6 +231,7 @@ def test_exit_code_outlives_an_agent_that_stays_away(lab):
     lab.daemon("start", *agents(lab))
     assert wait_state(lab, job, "FAILED")["ExitCode"] == "3:0"
     settled(lab)
+    assert lab.phase(pod) == "Failed", "how it ended can still be read"
 
 
 def test_finished_pod_outlives_an_agent_killed_before_it_completed_the_job(lab):
@@ -304,7 +305,8 @@ def test_job_cancelled_after_its_binding_was_refused_ends_at_once(lab):
     try:
         pod = lab.create()
         job = int(wait_job(lab, pod, 60)["JobId"])
-        wait_for(lab.held, what="the agent tries to bind")
+        wait_for(lambda: any(entry["resource"] == "pods/binding" and entry["code"] == 403 and entry["name"] == pod["metadata"]["name"]
+                             for entry in audit(lab)), what="the binding is refused")
         lab.daemon("pause", "berthd:controller")  # it deletes unbound pods, too
         lab.slurm.scancel(job)
         wait_for(lambda: not lab.held(), LIMIT - 1, "it is proven that the pod was not bound")
@@ -426,7 +428,7 @@ def test_controller_killed_before_slurmctld_answers_gets_its_pod_another_job(lab
     blocker = fill(lab)
     lab.daemon("pause", "slurmctld")
     pod = lab.create(run_for="200ms")
-    wait_for(lambda: f"{pod['metadata']['name']}: idle --pods_ready--> submitting" in lab.log("berthd:controller") and request_waits(lab),
+    wait_for(lambda: f"{pod['metadata']['name']}: waiting --turn--> submitting" in lab.log("berthd:controller") and request_waits(lab),
              what="the submission is written")
     lab.daemon("kill", "berthd:controller")
     lab.daemon("resume", "slurmctld")

@@ -295,8 +295,10 @@ def test_priority_class_becomes_nice(lab):
 def test_gang_that_can_never_fit_is_told_so_at_once(lab):
     gang = create_job(lab, 4, **WHOLE)  # there are three nodes
     pods = wait_pods(lab, gang, 4)
+    # 22.05 queues such a job.
+    words = ("Slurm job", "cannot start as it is") if lab.slurm.version() < (24, 11) else ("Slurm refuses the job", "node configuration")
     for pod in pods:
-        message = wait_unschedulable(lab, pod, "Slurm job", "cannot start as it is")
+        message = wait_unschedulable(lab, pod, *words)
         wait_for(lambda: warnings(lab, pod), what="the pod gets an event")
         assert ("FailedScheduling", message) in warnings(lab, pod)
     holds_for(lambda: not bound(pods_of(lab, gang)), 1, "nothing is bound")

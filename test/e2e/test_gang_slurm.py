@@ -38,7 +38,7 @@ def request(*parts):
                            "user": ALICE, "group": ALICE, "size": part.get("tasks", 1), "cpus": 1, "memory": 16,
                            "selector": "job-name=ring"}, separators=(",", ":"))
                for part in parts]
-    return json.dumps({"port": 0, "parts": [{"ticket": ticket, **PLAIN, **part} for ticket, part in zip(tickets, parts)]})
+    return json.dumps({"not_after": 0, "port": 0, "parts": [{"ticket": ticket, **PLAIN, **part} for ticket, part in zip(tickets, parts)]})
 
 
 def submit(lab, *parts, user="slurm"):
@@ -103,6 +103,7 @@ def test_parts_start_together_and_outlive_their_submitter(lab):
         seen = load(lab, job)
         assert (seen["het_leader"], seen["tasks"], seen["nonce"]) == (str(jobs[0]), str(part.get("tasks", 1)), NONCE), seen
         record = f"{lab.run_dir}/{seen['nodes'].split(',')[0]}/jobs/{job}.{NONCE}"
+        wait_for(lambda: os.path.exists(record), what="the prolog has run")
         with open(record, encoding="utf-8") as file:  # what the node's prolog was told
             assert f'"size":{part.get("tasks", 1)}' in file.read()
     # slurmctld gives up on a client that does not answer after some 11 s.

@@ -6,8 +6,9 @@ import threading
 import time
 
 import forgotten
-from handover import LIMIT, MAX_GRACE, SHORT_HOLD, NativeJob, Observer, completing, settled
+from handover import KILL_WAIT, LIMIT, MAX_GRACE, SHORT_HOLD, NativeJob, Observer, completing, settled
 from lab import Skip, holds_for, wait_for
+from slurm import CommandError
 from witness import bindings, placeholders, running_pod
 
 LAB = SHORT_HOLD
@@ -16,7 +17,7 @@ LAB = SHORT_HOLD
 # --- Slurm's barrier: the epilog
 
 def test_native_job_waits_for_a_cancelled_pod_that_dies_slowly(lab):
-    pod, job = running_pod(lab, die_after="2500ms")
+    pod, job = running_pod(lab, die_after="4500ms")
     native = NativeJob(lab, pod)
     lab.slurm.scancel(job)
     holds_for(lambda: completing(lab, pod) and lab.processes(pod) and not native.started(), 1.5, "the node is COMPLETING")
@@ -87,6 +88,21 @@ def test_pod_that_outlives_the_hold_is_killed_and_the_node_not_drained(lab):
     assert "Reason" not in lab.slurm.node(native.node)
 
 
+def test_agent_stopped_longer_than_the_hold_still_gives_the_kill_its_time(lab):
+    pod, job = running_pod(lab, stuck=True)
+    node = pod["spec"]["nodeName"]
+    lab.slurm.scancel(job)
+    wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), what="the hold has begun")
+    lab.daemon("pause", f"berthd:{node}")
+    try:
+        holds_for(lambda: lab.processes(pod), LIMIT + KILL_WAIT + 1, "nobody ends the pod")
+    finally:
+        lab.daemon("resume", f"berthd:{node}")
+    wait_for(lambda: not lab.processes(pod), what="the pod is killed")
+    settled(lab)
+    assert "Reason" not in lab.slurm.node(node), "a pod that could be killed drains nothing"
+
+
 def test_pod_that_cannot_be_killed_drains_the_node_by_name(lab):
     if not os.path.isdir("/sys/fs/cgroup/freezer"):
         raise Skip("needs the freezer of cgroup v1")
@@ -121,22 +137,21 @@ def test_drained_node_settles_after_the_pod_is_removed_and_the_node_resumed(lab)
 
 
 def test_pod_that_ends_by_itself_or_by_its_user_makes_no_hold(lab):
+    """The job is completed when nothing is left of the pod, so its epilog finds nothing to wait for."""
+    def epilogs_that_waited():
+        return sum(lab.log(f"slurmd:{node}").count(" until pod ") for node in lab.nodes)
+    before = epilogs_that_waited()
     ends = [running_pod(lab, run_for="1500ms")[0] for _ in range(4)]
     deleted, _ = running_pod(lab, die_after="2s")
     lab.delete(deleted)
-    began, worst = {}, 0
-
-    def over():
-        nonlocal worst
-        for node, state in lab.slurm.nodes().items():
-            if "completing" in state:
-                worst = max(worst, time.monotonic() - began.setdefault(node, time.monotonic()))
-            else:
-                began.pop(node, None)
-        return not lab.slurm.jobs()
-    wait_for(over, 60, "all have ended")
-    assert worst < 1.5, f"a node was COMPLETING for {worst:.1f} s"
+    settled(lab)
+    assert epilogs_that_waited() == before
     assert all(lab.phase(pod) == "Succeeded" for pod in ends)
+    cancelled, job = running_pod(lab)
+    lab.slurm.scancel(job)
+    lab.wait_gone(cancelled)
+    settled(lab)
+    assert epilogs_that_waited() > before, "else the log would not say"
 
 
 # --- our barrier, where Slurm forgets
@@ -190,6 +205,43 @@ def test_lost_jobs_id_reused_by_another_pod(lab):
 
 def test_pods_own_end_leaves_a_foreign_job_with_its_id_alone(lab):
     forgotten.job_lost_and_its_id_runs_elsewhere(lab)
+
+
+def test_nodes_of_a_gang_set_down_and_resumed_during_its_hold(lab):
+    forgotten.gangs_nodes_set_down_and_resumed(lab)
+
+
+def test_slurmds_of_a_gang_killed_during_its_hold(lab):
+    forgotten.gangs_slurmds_killed(lab)
+
+
+def test_lost_gangs_job_id_reused_by_a_batch_job(lab):
+    forgotten.gangs_job_lost_and_its_id_reused(lab)
+
+
+def test_lost_gangs_job_id_reused_while_the_controller_is_away(lab):
+    forgotten.gangs_job_lost_and_its_id_reused(lab, controller_away=True)
+
+
+# --- a job made smaller
+
+def test_job_cannot_be_shrunk_by_its_owner_or_an_operator(lab):
+    pods, job = forgotten.whole_gang(lab)
+    for user, sentence in (("lab_alice", "permission denied"), (None, "not supported")):
+        try:
+            lab.slurm.run("scontrol", "update", f"JobId={job}", "NumNodes=1", user=user)
+            raise AssertionError(f"{user or 'root'} may shrink it")
+        except CommandError as error:
+            assert sentence in error.text, error.text
+    assert lab.slurm.job(job)["NumNodes"] == str(len(lab.nodes)) and all(map(lab.processes, pods))
+
+
+def test_gang_shrunk_where_slurm_allows_it_leaves_the_nodes_it_gave_back(lab):
+    forgotten.gang_shrunk(lab)
+
+
+def test_gang_shrunk_while_slurmd_is_away_leaves_the_nodes_it_gave_back(lab):
+    forgotten.gang_shrunk(lab, slurmd_away=True)
 
 
 # --- cancel against bind

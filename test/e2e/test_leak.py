@@ -98,7 +98,9 @@ def test_thousand_pods_leave_nothing_behind(lab):
         assert growth < GROWTH, f"{name} grew from {before[name][0]} over {between[name][0]} to {rss} KiB"
         assert descriptors <= before[name][1] + IDLE, f"{name} had {before[name][1]} descriptors open and has {descriptors}"
         assert threads <= before[name][2], f"{name} had {before[name][2]} threads and has {threads}"
-    left = [path for path in glob.glob(f"{lab.run_dir}/n*/**", recursive=True) if os.path.isfile(path) and "/ended/" not in path]
+    # What the gate remembers is two files, however many pods there were.
+    kept = ("/ended/", "/gate/roll", "/gate/watch")
+    left = [path for path in glob.glob(f"{lab.run_dir}/n*/**", recursive=True) if os.path.isfile(path) and not any(name in path for name in kept)]
     assert not left, f"left in the run directories: {left}"
     assert len(glob.glob(f"{lab.run_dir}/n*/ended/*")) >= ALL
 

@@ -1,16 +1,39 @@
 """PodGroups and Workloads of scheduling.k8s.io, which Kubernetes has from 1.36 on, each version by its own names. The server for them
-is a fake in front of the lab's own (newer_api.py); Slurm, nodes, pods and rights are real."""
+is a fake in front of the lab's own (newer_api.py); Slurm, nodes, pods and rights are real. Where the lab's server has them itself, the same
+is tried on that."""
 
 import os
 
 from gangs import annotation, by_slot, jobs_of_owner, job_object, name_of, occupy, uids, wait_all_gone, wait_gang_job
-from lab import JOB_ID, holds_for, wait_for
-from newer_api import JOIN, NewerApi
-from witness import asking, bindings, fill, jobs_of, wait_unschedulable
+from lab import JOB_ID, Skip, holds_for, wait_for
+from newer_api import GROUP, JOIN, NewerApi
+from witness import asking, bindings, fill, jobs_of, wait_state, wait_unschedulable
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = ["--nodes", "3", "--slurm-conf", HERE + "/gang.conf", "--berth-yaml", HERE + "/gang.yaml"]
 OLD, NEW = "PodGroupScheduled", "PodGroupInitiallyScheduled"
+
+
+class OwnApi:
+    """The lab's own server where it has this version, in the place of NewerApi."""
+
+    def __init__(self, lab, version):
+        self._lab, self.version, self.kube = lab, version, lab.kube
+        known = lab.kube.find(f"/apis/{GROUP}/{version}")
+        if not known or "podgroups" not in [resource["name"] for resource in known["resources"]]:
+            raise Skip(f"needs a server with PodGroups of {GROUP}/{version}, as 1.36 has them, and this lab has 1.{lab.kube_minor}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, _value, _trace):
+        for resource in ("podgroups", "workloads"):
+            self.kube.delete(self.path(resource))
+        if kind is None:
+            self._lab.clean()  # the server keeps a group as long as it has pods
+            wait_for(lambda: not self.kube.get(self.path("podgroups"))["items"], what="the groups are gone")
+
+    path = NewerApi.path
 
 
 def create_group(api, min_count=None, workload=None, annotations=None, name=None):
@@ -25,11 +48,18 @@ def create_group(api, min_count=None, workload=None, annotations=None, name=None
 
 def create_workload(api, annotations):
     return api.kube.post(api.path("workloads"), {"metadata": {"name": name_of("workload"), "annotations": annotations},
-                                                 "spec": {"podGroupTemplates": [{"name": "workers"}]}})
+                                                 "spec": {"podGroupTemplates": [{"name": "workers", "schedulingPolicy": {"basic": {}}}]}})
 
 
-def join(lab, group, count, annotations=None, **words):
-    return [lab.create(annotations={JOIN: group["metadata"]["name"], **(annotations or {})}, **words) for _ in range(count)]
+def member(name, pod):
+    """The pod, or a template of pods, in the group of this name: by the field that newer servers have, and for the fake by an annotation."""
+    pod["metadata"]["annotations"][JOIN] = name
+    pod["spec"]["schedulingGroup"] = {"podGroupName": name}
+    return pod
+
+
+def join(lab, group, count, **words):
+    return [lab.create(member(group["metadata"]["name"], lab.pod(**words))) for _ in range(count)]
 
 
 def pods_of(lab, group):
@@ -64,9 +94,9 @@ def wait_whole(lab, group, count, deadline=60):
     return pods, job
 
 
-def check_life_of_a_gang(lab, version, kind):
-    """A group from its first pod over its start to its second life, by the API's version and the name of its condition there."""
-    with NewerApi(lab, version) as api:
+def check_life_of_a_gang(lab, server, kind):
+    """A group from its first pod over its start to its second life, by the name of its condition in this version of the API."""
+    with server as api:
         native = fill(lab)
         group = create_group(api, 3)
         pods = join(lab, group, 2)
@@ -100,25 +130,29 @@ def check_life_of_a_gang(lab, version, kind):
 
 
 def test_gang_of_v1alpha2_waits_for_its_pods_and_starts_whole(lab):
-    check_life_of_a_gang(lab, "v1alpha2", OLD)
+    check_life_of_a_gang(lab, NewerApi(lab, "v1alpha2"), OLD)
+
+
+def test_gang_of_the_servers_own_v1alpha2_waits_for_its_pods_and_starts_whole(lab):
+    check_life_of_a_gang(lab, OwnApi(lab, "v1alpha2"), OLD)
 
 
 def test_gang_of_v1alpha3_waits_for_its_pods_and_starts_whole(lab):
-    check_life_of_a_gang(lab, "v1alpha3", NEW)
+    check_life_of_a_gang(lab, NewerApi(lab, "v1alpha3"), NEW)
 
 
 def test_gang_of_v1beta1_waits_for_its_pods_and_starts_whole(lab):
-    check_life_of_a_gang(lab, "v1beta1", NEW)
+    check_life_of_a_gang(lab, NewerApi(lab, "v1beta1"), NEW)
 
 
-def check_annotations(lab, version):
-    with NewerApi(lab, version) as api:
+def check_annotations(lab, server):
+    with server as api:
         workload = create_workload(api, asking(timelimit="30m"))
         group = create_group(api, 2, workload["metadata"]["name"],
                              {**asking(timelimit="10m", job_name="by-group"), "berth.dev/nice": "5", "berth.dev/comment": "of the group"})
         owner = job_object(lab, 2, gang=False, annotations={**asking(timelimit="20m", job_name="by-job"), "berth.dev/nice": "7"})
-        owner["spec"]["template"]["metadata"]["annotations"].update(
-            {JOIN: group["metadata"]["name"], "berth.dev/comment": "of the pod", **asking(timelimit="5m")})
+        pods = member(group["metadata"]["name"], owner["spec"]["template"])
+        pods["metadata"]["annotations"].update({"berth.dev/comment": "of the pod", **asking(timelimit="5m")})
         lab.create_owner(owner)
         _, job = wait_whole(lab, group, 2)
         assert (job["TimeLimit"], job["JobName"], job["Nice"]) == ("00:30:00", "by-job", "7"), job
@@ -126,15 +160,19 @@ def check_annotations(lab, version):
 
 
 def test_annotations_of_v1alpha2_reach_the_job_workload_before_job_before_group(lab):
-    check_annotations(lab, "v1alpha2")
+    check_annotations(lab, NewerApi(lab, "v1alpha2"))
+
+
+def test_annotations_of_the_servers_own_v1alpha2_reach_the_job(lab):
+    check_annotations(lab, OwnApi(lab, "v1alpha2"))
 
 
 def test_annotations_of_v1beta1_reach_the_job_workload_before_job_before_group(lab):
-    check_annotations(lab, "v1beta1")
+    check_annotations(lab, NewerApi(lab, "v1beta1"))
 
 
-def test_group_without_gang_policy_has_one_job_per_pod(lab):
-    with NewerApi(lab, "v1beta1") as api:
+def check_without_gang_policy(lab, server):
+    with server as api:
         group = create_group(api, annotations=asking(timelimit="15m"))
         first, = join(lab, group, 1)
         lab.wait_phase(first, "Running")
@@ -149,10 +187,18 @@ def test_group_without_gang_policy_has_one_job_per_pod(lab):
         assert not conditions(api, group), "what one of its pods waits for is not said of the group"
 
 
-def test_pod_waits_for_its_group_to_be_made_and_late_ones_do_not_change_what_is_said_of_it(lab):
-    with NewerApi(lab, "v1alpha2") as api:
+def test_group_without_gang_policy_has_one_job_per_pod(lab):
+    check_without_gang_policy(lab, NewerApi(lab, "v1beta1"))
+
+
+def test_group_of_the_servers_own_without_gang_policy_has_one_job_per_pod(lab):
+    check_without_gang_policy(lab, OwnApi(lab, "v1alpha2"))
+
+
+def check_group_made_late(lab, server):
+    with server as api:
         occupy(lab, lab.nodes[-1])
-        pods = [lab.create(annotations={JOIN: "not-yet"}, cpu=8) for _ in range(2)]
+        pods = [lab.create(member("not-yet", lab.pod(cpu=8))) for _ in range(2)]
         wait_for(lambda: "not-yet" in lab.condition(pods[0], "PodScheduled").get("message", ""), what="it is told what it waits for")
         group = create_group(api, 2, name="not-yet")
         wait_whole(lab, group, 2)
@@ -160,3 +206,29 @@ def test_pod_waits_for_its_group_to_be_made_and_late_ones_do_not_change_what_is_
         late, = join(lab, group, 1, cpu=8)
         wait_for(lambda: "pending" in lab.condition(late, "PodScheduled").get("message", ""), what="the late pod waits in Slurm")
         assert conditions(api, group)[OLD][0] == "True"
+
+
+def test_pod_waits_for_its_group_to_be_made_and_late_ones_do_not_change_what_is_said_of_it(lab):
+    check_group_made_late(lab, NewerApi(lab, "v1alpha2"))
+
+
+def test_pod_waits_for_its_group_of_the_servers_own_to_be_made(lab):
+    check_group_made_late(lab, OwnApi(lab, "v1alpha2"))
+
+
+def test_group_that_the_server_keeps_for_its_pods_lets_them_run_to_their_end(lab):
+    """The real server does not let go of a deleted group before its last pod has ended. It is deleted while it waits, and while it runs."""
+    with OwnApi(lab, "v1alpha2") as api:
+        for while_it in ("waits", "runs"):
+            native = fill(lab) if while_it == "waits" else None
+            group = create_group(api, 2)
+            pods = join(lab, group, 2, run_for="4s")
+            job = wait_gang_job(lab, group, "PENDING")["JobId"] if native else wait_whole(lab, group, 2)[1]["JobId"]
+            path = api.path("podgroups", name=group["metadata"]["name"])
+            api.kube.delete(path)
+            assert api.kube.get(path)["metadata"].get("deletionTimestamp")
+            if native:
+                lab.slurm.scancel(native)
+            wait_state(lab, job, "COMPLETED")
+            assert {lab.phase(pod) for pod in pods} == {"Succeeded"}
+            wait_for(lambda: api.kube.find(path) is None, what="the group is gone")

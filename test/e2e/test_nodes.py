@@ -2,11 +2,14 @@
 
 import contextlib
 import re
+import shlex
 import socket
+import subprocess
 
+from gangs import annotation
 from lab import CORDONED, holds_for, wait_for
 from slurm import CommandError
-from witness import audit, jobs_of, running_pod, wait_job, wait_state
+from witness import NODE, audit, jobs_of, running_pod, wait_job, wait_state
 
 SLURM_NAME = "slinky.slurm.net/slurm-nodename"
 TAINT = "slinky.slurm.net/managed-node"
@@ -375,6 +378,50 @@ def test_nodes_without_a_partner_get_no_pod_and_names_may_differ(lab):
             lab.slurm.resume("n3")
     wait_open(lab, "n3")
     wait_resumed(lab, "n3")
+
+
+@contextlib.contextmanager
+def renamed(lab, slurm_name, kube_name):
+    """The Slurm node has another name in Kubernetes: a node and a kubelet of that name, which its agent is told by nodes.map."""
+    path, run = f"{lab.dir}/etc/berth-{slurm_name}.yaml", f"{lab.dir}/daemons/hollow-kubelet/run"
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+    with open(run, encoding="utf-8") as file:
+        command = shlex.split(file.read().splitlines()[-1])[1:]
+    for option, value in (("--nodes", kube_name), ("--cgroup-root", f"/{lab.name}/{slurm_name}"), ("--state", f"{lab.dir}/hollow-{kube_name}")):
+        command[command.index(option) + 1] = value
+    entry = f"  map:\n    - {{slurm: {slurm_name}, kubernetes: {kube_name}}}\n"
+
+    def restart(text):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        lab.daemon("restart", f"berthd:{slurm_name}")
+    kubelet = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: lab.kube.find(f"/api/v1/nodes/{kube_name}"), what="the node is there")
+        restart(re.sub(r"^nodes:\n", "nodes:\n" + entry, before, flags=re.M))
+        with configured(lab, map=f"[{{slurm: {slurm_name}, kubernetes: {kube_name}}}]"):
+            yield
+    finally:
+        restart(before)
+        lab.clean()  # while somebody plays the node
+        kubelet.terminate()
+        kubelet.wait()
+        lab.unless_gone(lambda: lab.kube.delete(f"/api/v1/nodes/{kube_name}"))
+
+
+def test_pod_is_bound_and_held_under_the_nodes_name_in_kubernetes(lab):
+    with renamed(lab, "n3", "worker-3"):
+        wait_resumed(lab, "n3")
+        drain(lab, "n1,n2")
+        pod, job = running_pod(lab, die_after="1500ms")
+        assert pod["spec"]["nodeName"] == "worker-3" and annotation(pod, NODE) == "n3"
+        assert lab.slurm.job(job)["NodeList"] == "n3" and len(lab.held("n3")) == 1
+        lab.slurm.scancel(job)
+        holds_for(lambda: "completing" in lab.slurm.nodes()["n3"] and lab.held("n3"), 1, "the Slurm node waits for the pod")
+        lab.wait_gone(pod)
+        wait_for(lambda: not lab.held() and lab.slurm.job_state(job) == "CANCELLED", what="the place is free")
+        lab.slurm.resume("n1,n2")
 
 
 def test_managed_taint_is_kept_while_it_is_wanted_and_only_ours_removed(lab):

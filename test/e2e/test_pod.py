@@ -178,10 +178,10 @@ def test_what_slurm_refuses_is_told_in_slurms_words(lab):
 
 @contextlib.contextmanager
 def namespace(lab, name):
-    """A namespace that lives as long as the block. The server takes pods in it once its service account has a token."""
+    """A namespace that lives as long as the block."""
     lab.kube.post("/api/v1/namespaces", {"metadata": {"name": name}})
     try:
-        wait_for(lambda: lab.kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default").get("secrets"), 60, "it takes pods")
+        wait_for(lambda: lab.takes_pods(name), 60, "it takes pods")
         yield
     finally:
         lab.kube.delete(f"/api/v1/namespaces/{name}")

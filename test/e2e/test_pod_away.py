@@ -18,12 +18,6 @@ def evict(lab, pod):
         lab.kube.post(lab.path(pod, "/eviction"), {"apiVersion": "policy/v1beta1", **body})
 
 
-def takes_pods(lab, ns):
-    """A namespace that is there, with a service account whose pods the server accepts."""
-    account = lab.kube.find(f"/api/v1/namespaces/{ns}/serviceaccounts/default")
-    return account and account.get("secrets")
-
-
 # --- scaling
 
 def test_job_that_is_scaled_gains_and_loses_placeholders(lab):
@@ -143,4 +137,4 @@ def test_deleted_namespace_ends_running_and_waiting_pods(lab):
     finally:
         wait_for(lambda: lab.kube.find("/api/v1/namespaces/team-b") is None, 60, "the namespace is gone")
         lab.kube.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-b"}})
-        wait_for(lambda: takes_pods(lab, "team-b"), 60, "the namespace is there again")
+        wait_for(lambda: lab.takes_pods("team-b"), 60, "the namespace is there again")

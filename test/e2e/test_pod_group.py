@@ -72,7 +72,7 @@ def test_columns_of_kubectl_get_podgroup_say_how_it_goes(lab):
     job = create_job(lab, 3, gang=False, labels={GROUP: "columns"})
     wait_running(lab, group, 3)
     wait_status(lab, group, phase="Running", running=3)
-    head, line = lab.kubectl("get", "podgroup", "columns", "-o", "wide").splitlines()
+    head, line = lab.kubectl("get", "podgroups.scheduling.x-k8s.io", "columns", "-o", "wide").splitlines()
     titles = [title for title in head.split("  ") if title]
     assert [title.strip() for title in titles] == ["NAME", "PHASE", "MIN", "SCHEDULED", "RUNNING", "SUCCEEDED", "FAILED", "OCCUPIED BY", "AGE"]
     start = {title.strip(): head.index(title.strip()) for title in titles}
@@ -252,3 +252,16 @@ def test_each_pod_of_a_group_is_bound_once(lab):
     """After all that this file did."""
     assert all(count == 1 for count in bindings(lab).values())
     assert not pods_of(lab, {"kind": "PodGroup", "metadata": {"name": "same", "namespace": "team-a"}})
+
+
+def test_pod_whose_companions_are_over_starts_after_a_restart_of_the_controller(lab):
+    """They were bound by a job that has ended: no place of theirs is the new one's."""
+    group = create_group(lab, 1)
+    done, = join_group(lab, group, 1, run_for="0s")
+    lab.wait_phase(done, "Succeeded")
+    wait_gang_job(lab, group, "COMPLETED")
+    lab.daemon("kill", "berthd:controller")
+    new, = join_group(lab, group, 1, run_for="0s")
+    lab.daemon("start", "berthd:controller")
+    lab.wait_phase(new, "Succeeded")
+    assert len(jobs_of_owner(lab, group)) == 2

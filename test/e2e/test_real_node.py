@@ -21,4 +21,4 @@ def test_deleted_pod_on_the_real_node_is_gone(lab):
     lab.wait_phase(pod, "Running", 60)
     lab.delete(pod)
     wait_for(lambda: not lab.processes(pod), 60, "its processes are gone")
-    lab.wait_gone(pod, 70)
+    lab.wait_gone(pod, 150)

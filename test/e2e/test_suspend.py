@@ -3,7 +3,7 @@ kernel: a pod with `beat` leaves a trace of its work."""
 
 import os
 
-from gangs import create_group, create_job, join_group, on_nodes, running_gang, wait_all_gone, wait_running
+from gangs import create_group, create_job, join_group, jobs_of_owner, on_nodes, running_gang, wait_all_gone, wait_gang_job, wait_running
 from handover import wait_prolog
 from lab import holds_for, wait_for
 from test_pod_end import ended, quiet
@@ -125,7 +125,7 @@ def test_scancel_of_a_suspended_job_ends_its_pod(lab):
     lab.wait_gone(pod)
     wait_state(lab, job, "CANCELLED")
     assert not lab.processes(pod)
-    assert "SlurmCancelled" in [reason for reason, _ in warnings(lab, pod)]
+    wait_for(lambda: "SlurmCancelled" in [reason for reason, _ in warnings(lab, pod)], what="its author is told")
 
 
 def test_suspended_pod_that_is_deleted_gets_its_grace(lab):
@@ -282,3 +282,49 @@ def test_gang_of_several_shapes_stands_still_and_is_cancelled(lab):
     wait_frozen(lab, *pods)
     lab.slurm.scancel(job)
     wait_all_gone(lab, pods)
+
+
+def test_slurmctld_restarted_with_waiting_running_and_suspended_gangs(lab):
+    """One that runs, one that stands still, one of several shapes that runs and one that waits: all go on as they were."""
+    runs = create_group(lab, 2)
+    join_group(lab, runs, 2, cpu=1, beat=True)
+    stands = create_group(lab, 2)
+    join_group(lab, stands, 2, cpu=1, beat=True)
+    shapes = create_group(lab, 2)
+    join_group(lab, shapes, 1, cpu=1, beat=True)
+    join_group(lab, shapes, 1, cpu=2, beat=True)
+    gangs = {"runs": runs, "stands": stands, "shapes": shapes}
+    pods, jobs = {}, {}
+    for name, group in gangs.items():
+        pods[name] = wait_running(lab, group, 2)
+        jobs[name] = [int(job["JobId"]) for job in jobs_of_owner(lab, group)]
+    assert len(jobs["shapes"]) == 2
+    waits = [create_group(lab, 3), create_group(lab, 2)]
+    join_group(lab, waits[0], 3, cpu=8, run_for="200ms")
+    join_group(lab, waits[1], 1, cpu=8, run_for="200ms")  # of two shapes
+    join_group(lab, waits[1], 1, cpu=8, memory="96Mi", run_for="200ms")
+    waiting = [int(job["JobId"]) for group in waits for job in (wait_gang_job(lab, group, "PENDING"), *jobs_of_owner(lab, group)[1:])]
+    suspend(lab, jobs["stands"][0])
+    wait_frozen(lab, *pods["stands"])
+    before = {pod["metadata"]["uid"]: lab.processes(pod) for each in pods.values() for pod in each}
+
+    lab.daemon("restart", "slurmctld")
+    wait_for(lambda: all(lab.slurm.job_state(job) == "PENDING" for job in waiting), 60, "slurmctld remembers those that wait")
+    assert lab.slurm.job_state(jobs["stands"][0]) == "SUSPENDED"
+    assert {lab.slurm.job_state(job) for name in ("runs", "shapes") for job in jobs[name]} == {"RUNNING"}
+    for pod in (*pods["runs"], *pods["shapes"]):
+        works(lab, pod)
+    wait_frozen(lab, *pods["stands"])
+    assert {pod["metadata"]["uid"]: lab.processes(pod) for each in pods.values() for pod in each} == before
+
+    resume(lab, jobs["stands"][0])
+    wait_thawed(lab, *pods["stands"])
+    for name in gangs:
+        lab.slurm.scancel(jobs[name][0])
+    for group in waits:
+        wait_gang_job(lab, group, "COMPLETED", deadline=90)
+    wait_all_gone(lab, [pod for each in pods.values() for pod in each])
+    assert [len(jobs_of_owner(lab, group)) for group in (*gangs.values(), *waits)] == [1, 1, 2, 1, 2], "nothing is submitted twice"
+
+
+test_slurmctld_restarted_with_waiting_running_and_suspended_gangs.timeout = 300

@@ -154,7 +154,7 @@ def test_preempted_pod_is_warned_and_gone_when_the_grace_is_over(lab):
     assert lab.processes(pod), "it has the grace to save its work"
     wait_for(lambda: lab.get(pod)["metadata"].get("deletionTimestamp"), 60, "it is stopped before the end", 0.1)
     assert lab.slurm.job_state(job) == "RUNNING", "inside Slurm's grace"
-    assert events_of(lab, pod, "SlurmPreempted") == [message]
+    wait_for(lambda: events_of(lab, pod, "SlurmPreempted") == [message], what="an event says it, too")
     wait_for(lambda: not lab.processes(pod), what="its processes are gone")
     let_go(lab, pod)
     wait_state(lab, native, "RUNNING", deadline=90)
@@ -276,8 +276,9 @@ def test_disruption_budget_is_honoured(lab):
     owner = replica_set(lab, 1, annotations={**asking(partition="short", timelimit="1"), WARN: "40s"})
     pod, = wait_for(lambda: serving(lab, owner), 60, "it runs")
     name = owner["metadata"]["name"]
-    budgets = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
-    lab.kube.post(budgets, {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+    version = "policy/v1" if lab.kube_minor >= 21 else "policy/v1beta1"
+    budgets = f"/apis/{version}/namespaces/default/poddisruptionbudgets"
+    lab.kube.post(budgets, {"apiVersion": version, "kind": "PodDisruptionBudget", "metadata": {"name": name},
                             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
 
     def evictions():

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -137,17 +138,12 @@ def reader_of(lab, ns):
     lab.kube.post(f"{rbac}/rolebindings", {"metadata": {"name": "reader"},
                                            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
                                            "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": ns}]})
-
-    def token():
-        account = lab.kube.get(f"/api/v1/namespaces/{ns}/serviceaccounts/reader")
-        secrets = account.get("secrets")
-        return secrets and lab.kube.get(f"/api/v1/namespaces/{ns}/secrets/{secrets[0]['name']}")["data"]["token"]
     with open(f"{lab.dir}/kubernetes/ca.crt", "rb") as file:
         authority = base64.b64encode(file.read()).decode()
     credentials = {"apiVersion": "v1", "kind": "Config", "current-context": "x",
                    "clusters": [{"name": "x", "cluster": {"server": f"https://127.0.0.1:{lab.env['BERTH_LAB_PORT']}",
                                                           "certificate-authority-data": authority}}],
-                   "users": [{"name": "x", "user": {"token": base64.b64decode(wait_for(token)).decode()}}],
+                   "users": [{"name": "x", "user": {"token": lab.account_token(ns, "reader")}}],
                    "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}
     try:
         with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
@@ -303,6 +299,54 @@ def test_doctor_names_faults_of_slurm_conf(lab):
     for check in ("disable_job_shrink", "min_job_age", "prolog_epilog_timeout"):
         assert found[check]["grade"] == "problem" and found[check]["advice"], found[check]
     assert found["inactive_limit"]["grade"] == "warning"
+
+
+def test_doctor_names_a_plugin_that_is_not_loaded(lab):
+    with reconfigured_after(lab), changed(f"{lab.dir}/etc/slurm.conf", ("JobSubmitPlugins=berth\n", "")):
+        lab.slurm.run("scontrol", "reconfigure")
+        status, found = doctor(lab)
+    assert status == 1 and found["job_submit_plugins"]["grade"] == "problem" and "JobSubmitPlugins" in found["job_submit_plugins"]["advice"]
+    with changed(f"{lab.dir}/etc/plugstack.conf", ("required", "#")):
+        status, found = doctor(lab)
+    assert status == 1 and found["plugstack"]["grade"] == "problem", "steps, ends and the gate need it"
+    # Loaded, but told of another table: then no placeholder is guarded.
+    status, found = fault_in_config(lab, "controller/placeholders", "controller/elsewhere")
+    assert status == 1 and found["placeholder_table"]["grade"] == "problem"
+
+
+@contextlib.contextmanager
+def plugin_of_another_slurm(path):
+    """The plugin says meanwhile that it was made for the next minor version."""
+    symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
+    at = int(re.search(r"^(\w+) R plugin_version$", symbols, re.M).group(1), 16)  # of read-only data: the place in the file too
+    with open(path, "rb") as file:
+        before = file.read()
+    after = bytearray(before)
+    after[at] += 1
+    try:
+        with open(path, "wb") as file:
+            file.write(after)
+        yield
+    finally:
+        with open(path, "wb") as file:
+            file.write(before)
+
+
+def test_doctor_says_what_to_install_for_another_slurm(lab):
+    """Also where slurmctld does not start because of it."""
+    lab.daemon("stop", "slurmctld")
+    try:
+        with plugin_of_another_slurm(f"{lab.dir}/plugins/job_submit_berth.so"):
+            lab.daemon("start", "slurmctld")
+            wait_for(lambda: lab.daemons()["slurmctld"] == "stopped", what="slurmctld refuses the plugin")
+            status, found = doctor(lab)
+    finally:
+        lab.daemon("start", "slurmctld")
+    version = re.search(r"[\d.]+", lab.slurm.run("slurmctld", "-V")).group()
+    assert status == 1 and found["slurmctld"]["grade"] == "problem"
+    assert f"slurmctld is {version}: slurmctld does not start with it" in found["plugin_file"]["text"], found["plugin_file"]
+    assert f"slurm-plugins-berth that was built for Slurm {version}" in found["plugin_file"]["advice"], found["plugin_file"]
+    wait_for(lambda: doctor(lab)[0] == 0, what="all is well again")
 
 
 def test_doctor_names_faults_of_plugstack_conf(lab):

@@ -1,7 +1,9 @@
 """What Slurm and the API server remember of a pod: for tests that count. Berth is not asked."""
 
 import json
+import re
 
+from kube import TEST_AGENT
 from lab import wait_for
 from slurm import parse_show
 
@@ -30,14 +32,15 @@ def wait_job(lab, pod, deadline=60):
 
 
 def wait_state(lab, job, *states, deadline=60):
-    """The job's record, once it is in one of these states."""
-    wait_for(lambda: lab.slurm.job_state(job) in states, deadline, f"job {job} is {' or '.join(states)}")
+    """The job's record, once it is in one of these states; None: slurmctld does not know it any more."""
+    wait_for(lambda: lab.slurm.job_state(job) in states, deadline, f"job {job} is {' or '.join(map(str, states))}")
     return lab.slurm.job(job)
 
 
 def audit(lab):
     """The API server's own record of what Berth's identities wrote: dicts with user, verb, resource ("pods/binding"), namespace,
-    name, uid (of the pod, where the request says it) and code."""
+    name, uid (of the pod, where the request says it), code, and agent (the controllers' User-Agent names which of them it is). Without
+    the controllers' lease, which is written all the time, and without what a test asked in their name."""
     out = []
     with open(f"{lab.dir}/kubernetes/audit.log", encoding="utf-8") as file:
         for line in file:
@@ -45,10 +48,12 @@ def audit(lab):
                 break  # being written
             entry = json.loads(line)
             ref = entry.get("objectRef", {})
+            if ref.get("resource") == "leases" or entry.get("userAgent") == TEST_AGENT:
+                continue
             out.append({"user": entry["user"]["username"], "verb": entry["verb"],
                         "resource": "/".join(filter(None, (ref.get("resource"), ref.get("subresource")))),
                         "namespace": ref.get("namespace"), "name": ref.get("name"), "uid": ref.get("uid"),
-                        "code": entry["responseStatus"]["code"]})
+                        "code": entry["responseStatus"]["code"], "agent": entry.get("userAgent")})
     return out
 
 
@@ -65,6 +70,12 @@ def bindings(lab):
         if entry["resource"] == "pods/binding" and entry["code"] == 201:
             out[entry["uid"]] = out.get(entry["uid"], 0) + 1
     return out
+
+
+def pod_reads(lab):
+    """GETs of single pods that the API server has answered."""
+    found = re.findall(r'^apiserver_request_total\{(.*?)\} (\S+)$', lab.kube.get("/metrics"), re.M)
+    return sum(int(float(count)) for labels, count in found if 'resource="pods"' in labels and 'verb="GET"' in labels)
 
 
 def warnings(lab, pod):

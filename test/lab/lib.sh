@@ -48,7 +48,7 @@ wait_for() {
 }
 
 # lab_substitute < TEMPLATE : replaces @DIR@, @RUN@, @NAME@, @PORT@, @DOORBELL@, @PLUGINS@, @PARTITIONS@,
-# @ACCOUNTS@ and @QOS@ by this lab's.
+# @ACCOUNTS@ and @QOS@ by this lab's. What is an agent's own, @KUBECONFIG@ and @AGENT@ (its name), is left to `agents`.
 lab_substitute() {
     sed -e "s|@DIR@|$lab_dir|g" -e "s|@RUN@|$lab_run|g" -e "s|@NAME@|$lab_name|g" -e "s|@PORT@|$lab_port|g" \
         -e "s|@DOORBELL@|$((lab_port + 20))|g" -e "s|@PLUGINS@|$lab_plugins|g" -e "s|@PARTITIONS@|main${lab_real:+, real}|g" \

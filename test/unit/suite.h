@@ -14,6 +14,12 @@
         ck_assert_str_eq(ck_got.c_str(), ck_want.c_str()); \
     } while (0)
 
+#define ck_assert_part(got, part)                                                                                      \
+    do {                                                                                                               \
+        const std::string ck_got = (got), ck_part = (part);                                                            \
+        ck_assert_msg(ck_got.find(ck_part) != std::string::npos, "\"%s\" lacks \"%s\"", ck_got.c_str(), ck_part.c_str()); \
+    } while (0)
+
 namespace berth::test {
 
 inline int run_suite(const char *name, std::initializer_list<const TTest *> tests, double timeout_seconds = 30) {

@@ -1,0 +1,200 @@
+"""More than fits: thousands of pods at once, a slurmctld that has no room, an API server that is busy or slow.
+
+slurmctld's table is small here (MaxJobCount=200, so that half of it, 100, are the most placeholders), and the flood has 2,000 pods.
+BERTH_FLOOD=20000 test/e2e/run --filter overload is the long form.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+
+from flood import COUNT, Flood, Native, rss_mb
+from handover import slurm_conf
+from lab import wait_for
+from witness import bindings, fill, placeholders, scheduled, wait_job, wait_unschedulable
+
+LAB = ["--nodes", "3", "--slurm-conf", os.path.join(os.path.dirname(os.path.abspath(__file__)), "overload.conf")]
+MAX_JOB_COUNT, PLACES = 200, 100
+MOST_MB = 150
+LIVE = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING")
+
+
+def live_jobs(lab):
+    """Pod uid -> ids of its placeholders that live."""
+    found = {uid: [job["JobId"] for job in jobs if job["JobState"] in LIVE] for uid, jobs in placeholders(lab).items()}
+    return {uid: jobs for uid, jobs in found.items() if jobs}
+
+
+def started(pods):
+    return [pod for pod in pods if pod["spec"].get("nodeName")]
+
+
+def test_a_flood_waits_its_turn_while_others_and_native_jobs_do_not(lab):
+    with Native(lab, PLACES) as native:
+        flood = Flood(lab, run_for="1h")
+        flood.wait_made(COUNT // 2)
+        # In the middle of it: nothing is doubled, and nothing forgotten.
+        lab.daemon("kill", "berthd:controller")
+        lab.daemon("start", "berthd:controller")
+        flood.join()
+        # One namespace alone has four fifths of the places.
+        wait_for(lambda: len(live_jobs(lab)) >= PLACES * 4 // 5, 120, "the flood has its share of Slurm's queue", 0.5)
+        last = next(pod for pod in flood.pods() if pod["metadata"]["name"] == f"flood-{COUNT - 1}")
+        waits = last if not lab.get(last)["spec"].get("nodeName") else flood.pods()[-1]
+        text = wait_unschedulable(lab, waits, "this pod waits its turn in the controller", deadline=120)
+        assert re.search(f"namespace team-b has its share of the {PLACES} places .*controller.max_placeholders", text), text
+        # Its nodes are full of the flood's pods, which run for an hour: it is queued in Slurm at once, and starts when there is room.
+        other = lab.create(ns="team-a", run_for="0s")
+        job = wait_job(lab, other, 60)
+        assert all(len(jobs) == 1 for jobs in live_jobs(lab).values()), "a pod has two live placeholders"
+        lab.slurm.update(f"JobId={job['JobId']}", "Priority=4294967290")  # first in Slurm's queue, before there is room
+        for pod in started(flood.pods())[:2]:
+            lab.delete(pod, grace=1)
+        lab.wait_phase(other, "Succeeded", 60)
+        assert len(started(flood.pods())) < COUNT // 10, "most of the flood came first"
+        now, most = rss_mb(lab, "berthd:controller")
+        print(f"         {COUNT} pods: the controller has {now} MB, at most {most} MB")
+        assert most < MOST_MB
+        flood.delete_all()
+        wait_for(lambda: not live_jobs(lab), 180, "no placeholder is left", 0.2)
+        native.verify()
+
+
+test_a_flood_waits_its_turn_while_others_and_native_jobs_do_not.timeout = 240 + COUNT // 10
+
+
+def test_a_controller_that_starts_among_thousands_writes_and_submits_nothing_again(lab):
+    filler = fill(lab)
+    flood = Flood(lab, COUNT // 2)
+    flood.join()
+    wait_for(lambda: len(live_jobs(lab)) == PLACES * 4 // 5, 120, "the flood has its share of Slurm's queue", 0.5)
+
+    def all_told():
+        return all(c.get("message") for pod in flood.pods() for c in [scheduled_of(pod)])
+    wait_for(all_told, 180, "each pod is told why it waits", 1)
+    before = live_jobs(lab)
+    versions = {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in flood.pods()}
+    lab.daemon("kill", "berthd:controller")
+    lab.daemon("start", "berthd:controller")
+    began = time.monotonic()
+    new = lab.create(ns="team-a")
+    wait_job(lab, new, 60)  # so it is at work
+    print(f"         among {COUNT // 2} pods it is at work after {time.monotonic() - began:.1f} s, with {rss_mb(lab, 'berthd:controller')[1]} MB")
+    after = live_jobs(lab)
+    after.pop(new["metadata"]["uid"])
+    assert after == before
+    rewritten = [pod for pod in flood.pods() if versions[pod["metadata"]["uid"]] != pod["metadata"]["resourceVersion"]]
+    assert len(rewritten) <= PLACES, f"{len(rewritten)} conditions were written again"
+    lab.delete(new, grace=0)
+    flood.delete_all()
+    lab.slurm.scancel(str(filler))
+    wait_for(lambda: not live_jobs(lab), 180, "no placeholder is left", 0.2)
+
+
+def scheduled_of(pod):
+    return next((c for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"), {})
+
+
+def test_a_full_table_of_jobs_is_waited_out(lab):
+    """Full to the last record with native jobs; an array counts as many as it has tasks. The controller may have looked, or be told by slurmctld."""
+    native = lab.slurm.sbatch("-H", f"--array=1-{MAX_JOB_COUNT - 1}")
+    pod = lab.create(run_for="0s")
+    text = wait_unschedulable(lab, pod, "this pod waits its turn in the controller")
+    assert f"MaxJobCount {MAX_JOB_COUNT}" in text or "MaxJobCount allows" in text, text
+    assert not placeholders(lab).get(pod["metadata"]["uid"])
+    lab.slurm.scancel(str(native))
+    lab.wait_phase(pod, "Succeeded", 120)
+
+
+@contextlib.contextmanager
+def stuttering(lab, name):
+    """The daemon stands still for most of every second."""
+    pid, over = int(lab.daemon("pid", name)), threading.Event()
+
+    def stutter():
+        while not over.is_set():
+            os.kill(pid, signal.SIGSTOP)
+            over.wait(0.7)
+            os.kill(pid, signal.SIGCONT)
+            over.wait(0.3)
+    thread = threading.Thread(target=stutter)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_slurmctld_that_is_slow_and_defers_gets_one_job_for_each_pod(lab):
+    count = 60
+    with slurm_conf(lab, "SchedulerParameters=disable_job_shrink,defer,sched_interval=2"):
+        first = lab.slurm.sbatch("-H")
+        with stuttering(lab, "slurmctld"):
+            made = Flood(lab, count, "default", run_for="0s")
+            made.join()
+            wait_for(lambda: sum(pod["status"]["phase"] == "Succeeded" for pod in made.pods()) == count, 180, "all pods succeed", 0.5)
+        last = lab.slurm.sbatch("-H")
+        lab.slurm.scancel(first, last)
+    assert last - first - 1 == count, f"{last - first - 1} jobs for {count} pods"
+    bound = bindings(lab)
+    assert all(bound[pod["metadata"]["uid"]] == 1 for pod in made.pods())
+
+
+def with_flags(lab, name, *flags):
+    """Restarts a daemon with these words at the end of its command line; what was there before."""
+    path = f"{lab.dir}/daemons/{name}/run"
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+    lines = before.rstrip("\n").split("\n")
+    lines[-1] += " " + " ".join(flags)
+    rewrite(lab, name, "\n".join(lines) + "\n")
+    return before
+
+
+def rewrite(lab, name, text):
+    lab.daemon("stop", name)
+    with open(f"{lab.dir}/daemons/{name}/run", "w", encoding="utf-8") as file:
+        file.write(text)
+    lab.daemon("start", name)
+    wait_for(lambda: lab.kube.get("/readyz") == "ok", 60, "the API server answers")
+
+
+def refused_requests(lab):
+    metrics = lab.kube.get("/metrics")
+    return sum(float(line.split()[-1]) for line in metrics.splitlines() if line.startswith("apiserver_dropped_requests_total"))
+
+
+def test_an_api_server_that_turns_requests_away_gets_all_of_them_in_the_end(lab):
+    before = with_flags(lab, "kube-apiserver", "--enable-priority-and-fairness=false", "--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
+    try:
+        filler = fill(lab)
+        made = Flood(lab, 200, "default", run_for="0s")
+        made.join()
+        wait_for(lambda: sum("Slurm job" in scheduled_of(pod).get("message", "") for pod in made.pods()) >= 70, 120, "pods are told of their jobs", 0.5)
+        turned_away = wait_for(lambda: refused_requests(lab), 60, "the server has answered 429")
+        lab.slurm.scancel(str(filler))
+        wait_for(lambda: sum(pod["status"]["phase"] == "Succeeded" for pod in made.pods()) == 200, 180, "all pods succeed", 0.5)
+        print(f"         {turned_away:.0f} requests were answered 429")
+    finally:
+        rewrite(lab, "kube-apiserver", before)
+
+
+def test_an_api_server_that_does_not_answer_for_half_a_minute_costs_nothing_but_time(lab):
+    filler = fill(lab)
+    made = Flood(lab, 100, "default", run_for="0s")
+    made.join()
+    sizes = {who: len(lab.log("berthd:" + who)) for who in ["controller"] + lab.nodes}
+    lab.daemon("pause", "etcd")
+    try:
+        lab.slurm.scancel(str(filler))
+        # The nodes' agents and the controller have binds and conditions to write, and none of them is answered.
+        wait_for(lambda: any(re.search("(?i)time-?out|timed out", lab.log("berthd:" + who)[sizes[who]:]) for who in sizes), 90,
+                 "requests time out", 0.5)
+    finally:
+        lab.daemon("resume", "etcd")
+    wait_for(lambda: sum(pod["status"]["phase"] == "Succeeded" for pod in made.pods()) == 100, 180, "all pods succeed", 0.5)
+    assert rss_mb(lab, "berthd:controller")[1] < MOST_MB

@@ -1,0 +1,154 @@
+"""SIGHUP, which `systemctl reload berthd` sends: a new configuration counts if it is good, and changes nothing if it is wrong. And what the
+agents tell systemd, for which a socket of the test's own stands."""
+
+import contextlib
+import os
+import re
+import select
+import shlex
+import signal
+import socket
+
+from lab import wait_for
+
+
+class Systemd:
+    """The socket that a service of Type=notify is given; messages come as dicts."""
+
+    def __init__(self, path):
+        self.path, self.heard = path, []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        os.chmod(path, 0o777)
+
+    def listen(self):
+        while select.select([self.socket], [], [], 0)[0]:
+            text = self.socket.recv(65536).decode()
+            self.heard.append(dict(line.split("=", 1) for line in text.splitlines()))
+        return self.heard
+
+    def forget(self):
+        self.listen()
+        self.heard = []
+
+    def status(self):
+        return next((m["STATUS"] for m in reversed(self.listen()) if "STATUS" in m), "")
+
+    def said(self, word):
+        return sum(word in m for m in self.listen())
+
+
+@contextlib.contextmanager
+def under_systemd(lab, name, watchdog_seconds=None):
+    """The agent runs meanwhile as a service that notifies; yields the Systemd."""
+    systemd = Systemd(f"{lab.run_dir}/notify-{name}")
+    run = f"{lab.dir}/daemons/berthd:{name}/run"
+    with open(run, encoding="utf-8") as file:
+        before = file.read()
+    words = {"NOTIFY_SOCKET": systemd.path}
+    if watchdog_seconds:
+        words["WATCHDOG_USEC"] = str(watchdog_seconds * 1_000_000)
+    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in words.items())
+    try:
+        with open(run, "w", encoding="utf-8") as file:
+            file.write(before.replace("\nexec ", f"\n{exports}exec ", 1))
+        lab.daemon("restart", f"berthd:{name}")
+        wait_for(lambda: systemd.said("READY"), what="it is ready")
+        yield systemd
+    finally:
+        with open(run, "w", encoding="utf-8") as file:
+            file.write(before)
+        lab.daemon("restart", f"berthd:{name}")
+        systemd.socket.close()
+        os.unlink(systemd.path)
+
+
+@contextlib.contextmanager
+def edited(lab, name):
+    """Yields edit(function), which passes the agent's berth.yaml as it was through the function; it is put back, and counts again, at the end."""
+    path = f"{lab.dir}/etc/berth-{name}.yaml"
+    with open(path, encoding="utf-8") as file:
+        before = file.read()
+
+    def edit(change):
+        text = change(before)
+        assert text != before
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    try:
+        yield edit
+    finally:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(before)
+        taken = lab.log(f"berthd:{name}").count("is good: starting anew")
+        hang_up(lab, name)
+        wait_for(lambda: lab.log(f"berthd:{name}").count("is good: starting anew") > taken, what=f"{name} has its own configuration again")
+
+
+def hang_up(lab, name):
+    os.kill(int(lab.daemon("pid", f"berthd:{name}")), signal.SIGHUP)
+
+
+def test_good_change_counts_and_pods_run_on(lab):
+    pod = lab.create(run_for="300s")
+    lab.wait_phase(pod, "Running")
+    job, node = lab.job_id(pod), lab.get(pod)["spec"]["nodeName"]
+    pids = {name: lab.daemon("pid", f"berthd:{name}") for name in ("controller", node)}
+    with edited(lab, "controller") as edit_controller, edited(lab, node) as edit_node:
+        edit_controller(lambda text: re.sub(".*namespace: team-b.*\n", "", text))
+        edit_node(lambda text: text.replace("log_level: debug", "log_level: info"))
+        before = len(lab.log(f"berthd:{node}"))
+        for name in pids:
+            hang_up(lab, name)
+        wait_for(lambda: "is served" in lab.log(f"berthd:{node}")[before:], what="the node's agent has started anew")
+        # A namespace that is nobody's any more.
+        homeless = wait_for(lambda: lab.create(ns="team-b", run_for="0s"))
+        wait_for(lambda: "team-b" in lab.condition(homeless, "PodScheduled").get("message", ""), what="the pod is told that its namespace has no user")
+        lab.wait_phase(lab.create(run_for="0s"), "Succeeded")
+        assert "debug:" not in lab.log(f"berthd:{node}")[before:].partition("starting anew")[2], "the new log_level counts"
+        assert {name: lab.daemon("pid", f"berthd:{name}") for name in pids} == pids, "they are the same processes"
+    # And one that is somebody's again.
+    lab.wait_phase(homeless, "Succeeded")
+    # The running pod has noticed nothing, and its end still reaches Slurm.
+    assert lab.phase(pod) == "Running" and lab.slurm.job_state(job) == "RUNNING"
+    lab.slurm.scancel(job)
+    lab.wait_gone(pod)
+
+
+def test_wrong_change_is_told_and_leaves_everything_running(lab):
+    pod = lab.create(run_for="300s")
+    lab.wait_phase(pod, "Running")
+    node = lab.get(pod)["spec"]["nodeName"]
+    for name in ("controller", node):
+        with under_systemd(lab, name) as systemd, edited(lab, name) as edit:
+            wait_for(lambda: lab.phase(pod) == "Running")
+            pid = lab.daemon("pid", f"berthd:{name}")
+            started = lab.log(f"berthd:{name}").count("starting anew")
+            for change, words in ((lambda text: text + "tenents: []\n", r"berth-\S+\.yaml:\d+: .*tenents"),
+                                  (lambda text: re.sub("kubeconfig: .*", "kubeconfig: /nonexistent/kubeconfig", text), "/nonexistent/kubeconfig")):
+                edit(change)
+                systemd.forget()
+                hang_up(lab, name)
+                wait_for(lambda words=words: re.search("the new configuration is not used: .*" + words, systemd.status()), what=f"{name}: {words}")
+                assert [set(m) & {"RELOADING", "READY"} for m in systemd.listen() if {"RELOADING", "READY"} & set(m)] == [{"RELOADING"}, {"READY"}]
+                assert re.search("SIGHUP: the new configuration is not used, the old one counts on: .*" + words, lab.log(f"berthd:{name}"))
+            lab.wait_phase(lab.create(run_for="0s"), "Succeeded")
+            assert lab.daemon("pid", f"berthd:{name}") == pid and lab.log(f"berthd:{name}").count("starting anew") == started
+            # What is mended counts, and the complaint goes away.
+            edit(lambda text: text.replace("log_level: debug", "log_level: info"))
+            hang_up(lab, name)
+            wait_for(lambda: "not used" not in systemd.status(), what="the status is new")
+    assert lab.phase(pod) == "Running"
+    lab.delete(pod)
+    lab.wait_gone(pod)
+
+
+def test_watchdog_hears_from_both_roles_also_after_a_reload(lab):
+    for name in ("controller", "n1"):
+        with under_systemd(lab, name, watchdog_seconds=2) as systemd:
+            wait_for(lambda: systemd.said("WATCHDOG") >= 3, what="it is alive")
+            # The same after a reload: systemd goes on counting.
+            hang_up(lab, name)
+            wait_for(lambda: systemd.said("RELOADING") and systemd.said("READY") >= 2, what="it has started anew")
+            systemd.forget()
+            wait_for(lambda: systemd.said("WATCHDOG") >= 2, what="it is alive again")
