@@ -98,8 +98,8 @@ class State : public std::enable_shared_from_this<State<Record>> {
 
     void page(const std::string &next) {
         Request request;
-        request.path =
-            target(fmt::format("limit={}{}{}", options_.page, next.empty() ? "" : "&continue=", url_escape(next)));
+        const std::string_view from = !next.empty() ? "&continue=" : options_.cached && round_ == 1 ? "&resourceVersion=0" : "";
+        request.path = target(fmt::format("limit={}{}{}", options_.page, from, url_escape(next)));
         request.timeout = Milliseconds(60'000);
         http_.send(std::move(request), [weak = this->weak_from_this(), next](Response response) {
             const auto self = weak.lock();

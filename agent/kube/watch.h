@@ -30,6 +30,9 @@ struct WatchOptions {
     std::string path;   // "/api/v1/pods"
     std::string query;  // "fieldSelector=..." already escaped, may be empty
     unsigned page = 500;
+    // The first list is what the server has in memory: whole, cheap, and perhaps a moment old; the watch goes on from there. Only for who
+    // looks again before he acts.
+    bool cached = false;
     std::chrono::milliseconds backoff_first{200}, backoff_most{30'000};
     // Silence for so long means a dead connection. Longer than the interval of bookmarks (about 60 s) where the server
     // sends them; where it does not, it is asked to end each watch sooner than this.

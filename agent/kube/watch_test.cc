@@ -57,6 +57,7 @@ class Scene {
         options.path = "/api/v1/pods";
         options.query = "fieldSelector=x%3Dy";
         options.page = 2;
+        options.cached = cached;
         options.backoff_first = backoff;
         options.backoff_most = 5 * backoff;
         options.idle = idle;
@@ -86,6 +87,7 @@ class Scene {
     }
 
     Loop loop;
+    bool cached = false;
     std::string heard;
     std::vector<std::string> paths;
     std::function<void(const std::string &)> on_hear;
@@ -170,6 +172,15 @@ START_TEST(a_list_that_expires_between_pages_begins_again) {
     Scene scene({answer(list({pod("a", 1), pod("b", 2)}, 5, "t")), answer("{}", 410), answer(list({pod("b", 2)}, 8)),
                  stream("")});
     ck_assert_heard(scene, "+a +b +b ~n/a/uid-a synced ");
+    ck_assert_text(scene.paths[2], "/api/v1/pods?fieldSelector=x%3Dy&limit=2");
+}
+END_TEST
+
+START_TEST(a_cached_list_is_asked_for_once) {
+    Scene scene({answer(list({pod("a", 1), pod("b", 2)}, 5)), stream(gone_event), answer(list({pod("b", 2)}, 8)), stream("")});
+    scene.cached = true;
+    ck_assert_heard(scene, "+a +b synced +b ~n/a/uid-a synced ");
+    ck_assert_text(scene.paths[0], "/api/v1/pods?fieldSelector=x%3Dy&limit=2&resourceVersion=0");
     ck_assert_text(scene.paths[2], "/api/v1/pods?fieldSelector=x%3Dy&limit=2");
 }
 END_TEST
@@ -327,7 +338,7 @@ END_TEST
 int main() {
     return test::run_suite(
         "watch",
-        {a_list_in_pages_then_a_watch_from_there, a_closed_watch_resumes_from_the_last_version_heard,
+        {a_list_in_pages_then_a_watch_from_there, a_cached_list_is_asked_for_once, a_closed_watch_resumes_from_the_last_version_heard,
          gone_as_a_status_lists_again_and_tells_what_vanished, gone_in_the_stream_lists_again_and_tells_what_vanished,
          a_recreated_pod_of_the_same_name_is_another_one, a_list_that_expires_between_pages_begins_again,
          a_list_that_goes_in_circles_begins_again_after_a_pause,

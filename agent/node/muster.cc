@@ -59,6 +59,9 @@ void NodeAgent::on_gang(const Message &record, std::uint32_t job, Ticket ticket)
             gang->started = true;
         }
     check(gang);
+    // What slurmctld and what the API server say is asked for at once; muster() waits for both.
+    if (!gang->started)
+        gather(gang);
 }
 
 void NodeAgent::check(const GangPtr &gang) {
@@ -96,6 +99,7 @@ void NodeAgent::checked(const GangPtr &gang, const Result<std::optional<slurm::J
     const bool by_cpu = job->memory_mib_per_cpu != 0;
     const Allocation allocation{slurm::expand_hosts(job->nodes), gang->cpus_per_node, job->gres_by_node, job->memory_mib_per_cpu,
                                 by_cpu ? 0 : job->memory_mib_per_node};
+    const bool slots_known = gang->slots.has_value();
     gang->refusal = shortage(*job, gang->ticket);
     if (gang->refusal.empty() && allocation.nodes != slurm::expand_hosts(gang->nodelist))
         gang->refusal = fmt::format("nodes {} instead of {}", job->nodes, gang->nodelist);
@@ -110,10 +114,11 @@ void NodeAgent::checked(const GangPtr &gang, const Result<std::optional<slurm::J
         const bool first = !allocation.nodes.empty() && allocation.nodes.front() == node_;
         return refuse(gang, first);
     }
+    if (!slots_known)
+        log::info("job {} of {} has slots {} to {} here, and {} to spare", gang->job, describe(*gang), gang->slots->first,
+                  std::int64_t{gang->slots->first} + gang->slots->count - 1, gang->slots->spare);
     if (gang->watch)
         return muster(gang);
-    log::info("job {} of {} has slots {} to {} here, and {} to spare", gang->job, describe(*gang), gang->slots->first,
-              std::int64_t{gang->slots->first} + gang->slots->count - 1, gang->slots->spare);
     gather(gang);
 }
 
@@ -124,6 +129,7 @@ void NodeAgent::gather(const GangPtr &gang) {
     kube::WatchOptions options;
     options.path = fmt::format("/api/v1/namespaces/{}/pods", kube::url_escape(gang->ticket.ns));
     options.query = gang->query(cluster_.scheduler_name);
+    options.cached = true;  // look() and the Binding find out what is not so any more
     const std::weak_ptr<Gang> weak = gang;
     kube::WatchHandlers<kube::Pod> handlers;
     handlers.changed = [this, weak](kube::Pod &&pod) {
@@ -221,8 +227,13 @@ void NodeAgent::refuse(const GangPtr &gang, bool first) {
                bound ? "no more pods are bound to it" : "it is cancelled");
     if (bound)
         return;
-    if (first)
+    if (first) {
         gather(gang);
+        muster_soon(gang);
+    } else {
+        gang->watch.reset();
+        gang->members.clear();
+    }
     gang->timer = loop_.after(most_retry, [this, weak = std::weak_ptr<Gang>(gang)] {
         if (const GangPtr still = weak.lock())
             cancel(still);
