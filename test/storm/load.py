@@ -1,7 +1,7 @@
 """The load of a storm: pods, gangs and native jobs, and what users and operators do to them.
 
 Servers may be away at any moment, so whatever is asked of them is asked again for a while. A pod that came to its end knows why, if
-somebody outside of Berth was the cause: its excuses. A pod without any must have run to the end that it was made for.
+somebody outside of Berth was the cause: its excuses. A pod or Job without any must have run to the end that it was made for.
 """
 
 import http.client
@@ -23,6 +23,7 @@ KEEP_ENDED = 40      # seconds for which an ended pod or Job stays before it is 
 BACKLOG = 40         # pods and jobs under way; beyond them new work waits, so that a slow machine has a storm and no flood
 PAST_ITS_TIME = "80s"  # Slurm's shortest time limit is a minute
 NATIVE = "chaos-native"
+GREEDY = ({"user-id": "20002"}, {"priority": "4000000"}, {"partition": "elsewhere"})  # none of them is team-a's
 AWAY = (OSError, http.client.HTTPException, CommandError, subprocess.TimeoutExpired)
 THREADS = 12  # for each sort; an endless pod keeps one until its end
 
@@ -37,6 +38,8 @@ class Load:
         self._lab, self._say = lab, say
         self.counts = {}
         self.pods = {}       # uid -> {"name", "end": the phase it shall reach, "excuses": [...]}
+        self.gangs = {}      # the same of Jobs, with the condition that they shall have
+        self.greedy = set()  # "namespace/name" of pods that ask for what their namespace may not have
         self.natives = {}    # name -> job id or None
         self._sruns = []
         self._queues, self._busy, self._backlog = {"work": queue.Queue(), "nuisance": queue.Queue()}, 0, 0
@@ -150,9 +153,22 @@ class Load:
         words["run_for"] = PAST_ITS_TIME
         self._create(self._lab.pod(name=step.target, cpu="500m", annotations=asking(timelimit="1"), **words), None, "time limit")
 
+    def _do_greedy_pod(self, step):
+        """Asks for another tenant's identity, or for what only operators may have. Slurm must never hear of it."""
+        wish = GREEDY[step.words["size"] % len(GREEDY)]
+        pod = self._lab.pod(name=step.target, annotations=asking(**wish), **{**self._words(step), "ns": "team-a"})
+        self.greedy.add(f"team-a/{step.target}")
+        made = self._create(pod, None, "greedy")
+        self._over.wait(step.seconds * 2)
+        if made:
+            self._patiently(lambda: self._delete(made))
+
     def _do_gang(self, step):
         job = job_object(self._lab, step.words["size"], name=step.target, backoff=2, cpu="1", **self._words(step))
-        self._patiently(lambda: self._lab.create_owner(job))
+        made = self._patiently(lambda: self._lab.create_owner(job)) or self._patiently(lambda: self._lab.kube.find(self._lab.owner_path(job)))
+        if made:
+            self.gangs[made["metadata"]["uid"]] = {"name": f"{step.words['ns']}/{step.target}", "end": "Failed" if step.words["exit_code"] else "Complete",
+                                                   "excuses": []}
 
     def _do_group(self, step):
         ns, size = step.words["ns"], step.words["size"]
@@ -189,15 +205,18 @@ class Load:
 
     # --- nuisances: what users and operators do
 
-    def excuse(self, uid, why):
-        if uid in self.pods:
-            self.pods[uid]["excuses"].append(why)
+    def excuse(self, pod, why):
+        """The pod, and the Job that makes another one in its place and counts that as a failure."""
+        for uid in (pod["metadata"]["uid"], *[owner["uid"] for owner in pod["metadata"].get("ownerReferences", [])]):
+            for records in (self.pods, self.gangs):
+                if uid in records:
+                    records[uid]["excuses"].append(why)
 
     def excuse_all(self, why, which=lambda pod: True):
         """Everything that is alive now and meant."""
         for pod in self._patiently(self._lab.pods):
             if not terminal(pod) and which(pod):
-                self.excuse(pod["metadata"]["uid"], why)
+                self.excuse(pod, why)
 
     def _placeholders(self, *options):
         return sorted(job["id"] for job in self._lab.slurm.jobs(*options) if job["name"] not in self.natives)
@@ -212,9 +231,10 @@ class Load:
 
     def _excuse_job(self, job, why):
         record = self._patiently(lambda: self._lab.slurm.job(job))
-        for uid in self.pods:
-            if record and f'"uid":"{uid}"' in record.get("AdminComment", ""):
-                self.excuse(uid, why)
+        for records in (self.pods, self.gangs):
+            for uid in records:
+                if record and f'"uid":"{uid}' in record.get("AdminComment", ""):
+                    records[uid]["excuses"].append(why)
 
     def _victim(self, step):
         pods = sorted((pod for pod in self._patiently(self._lab.pods) if not terminal(pod)), key=lambda pod: pod["metadata"]["uid"])
@@ -223,7 +243,7 @@ class Load:
     def _delete_step(self, step, grace):
         pod = self._victim(step)
         if pod:
-            self.excuse(pod["metadata"]["uid"], "deleted")
+            self.excuse(pod, "deleted")
             self._patiently(lambda: self._delete(pod, grace))
 
     def _do_delete(self, step):
@@ -302,11 +322,9 @@ class Load:
                         self._delete(pod)
                 self.end_forgotten_natives()
                 self.resume_nodes("drain", but="chaos")
-                for kind in ("Job", "PodGroup"):
-                    for owner in self._lab.owners(kind):
-                        ended = kind == "Job" and any(c["type"] in ("Complete", "Failed") for c in owner["status"].get("conditions", []))
-                        if ended and time.monotonic() > seen.setdefault(owner["metadata"]["uid"], time.monotonic()) + KEEP_ENDED:
-                            self._lab.delete_owner(owner)
+                for job in self._lab.owners("Job"):
+                    if self.note_gangs_end(job) and time.monotonic() > seen.setdefault(job["metadata"]["uid"], time.monotonic()) + KEEP_ENDED:
+                        self._lab.delete_owner(job)
             except (ApiError, *AWAY):
                 pass  # the next round
 
@@ -315,7 +333,19 @@ class Load:
         if record:
             record["phase"] = pod["status"]["phase"]
 
+    def note_gangs_end(self, job):
+        """Whether the Job is over."""
+        ended = [c["type"] for c in job["status"].get("conditions", []) if c["type"] in ("Complete", "Failed") and c["status"] == "True"]
+        record = self.gangs.get(job["metadata"]["uid"])
+        if ended and record:
+            record["phase"] = ended[0]
+        return bool(ended)
+
     # --- the end
+
+    def unfinished(self):
+        """Jobs that are not over, as sentences: between two tries one has no pod that could be seen."""
+        return [f"Job {job['metadata']['namespace']}/{job['metadata']['name']} is not over" for job in self._lab.owners("Job") if not self.note_gangs_end(job)]
 
     def wind_down(self):
         """Ends what would go on for long; everything else is left to end by itself."""
@@ -352,11 +382,12 @@ class Load:
                 self._lab.slurm.resume(name)
 
     def lost(self):
-        """Pods that came to another end than they were made for, without an excuse: [(uid, name, what is wrong)]"""
+        """Pods and Jobs that came to another end than they were made for, without an excuse: [(uid, name, what is wrong)]"""
         for pod in self._lab.pods():
             self.note_end(pod)
         out = []
-        for uid, pod in self.pods.items():
-            if not pod["excuses"] and pod.get("phase") != pod["end"]:
-                out.append((uid, pod["name"], f"should have ended {pod['end']}, but " + (pod.get("phase") or "vanished")))
+        for kind, records in (("pod", self.pods), ("Job", self.gangs)):
+            for uid, record in records.items():
+                if not record["excuses"] and record.get("phase") != record["end"]:
+                    out.append((uid, f"{kind} {record['name']}", f"should have ended {record['end']}, but " + (record.get("phase") or "vanished")))
         return out

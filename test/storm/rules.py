@@ -21,7 +21,7 @@ was started again between two views it may have forgotten what it did last; then
 | stranger | a job belongs to somebody else than its namespace does, or a pod runs for a job of another namespace |
 | altered | a placeholder, known for long, was changed by its owner |
 | deposed | a controller wrote to Kubernetes, or submitted to Slurm, after another one had taken the lease, or without having it |
-| drained | Berth drained a node, though nothing lasted long enough to ask for it |
+| drained | Berth drained a node, or failed in a prolog or epilog so that Slurm did, though nothing lasted long enough to ask for it |
 """
 
 from dataclasses import dataclass, field
@@ -38,6 +38,8 @@ LEADERLESS_GRACE = 400.0   # what a controller alone can put right may wait for 
 LEASE_GAP = 4.0            # who did not renew the lease for so long writes nothing
 FORGOTTEN_END_GRACE = 30.0  # a slurmctld that was killed may run a job on whose end everybody else has heard of; the controllers look again by then
 STATE_SAVED = 10.0         # slurmctld has written down by then what it did
+LONGEST_WAY = 15.0         # from a node's question to slurmctld to its Binding's arrival, whatever stands in between
+OWN_ERRORS = ("berth:", "Prolog error", "Epilog error")  # why a node was drained; the lab has no prolog or epilog but Berth's
 VIEWS_KEPT = 50
 LOOKS_KEPT = 200
 LEASES_KEPT = 500
@@ -78,7 +80,8 @@ class Judge:
         self.violations, self._told = [], set()
         self.pods = {}            # uid -> Pod, as the API has them
         self._dead = {}           # uid -> Pod, removed from the API; processes may be left
-        self._first_seen, self._bound_at, self._gone = {}, {}, {}  # uid -> time
+        self._ended = {}          # uid -> when it was first seen over or removed
+        self._forgotten = set()   # uids of pods, and their owners, whose job a slurmctld that was started again did not have
         self._bound = []          # (time, pod): yet to be compared with the next view
         self._binds, self._accepted = [], {}
         self._writes, self._leases = [], []
@@ -86,8 +89,8 @@ class Judge:
         self._views, self._looks = [], []
         self._boots = []          # (time, boot) of each change
         self._since = {}          # (rule, key) -> when it began to be so
-        self.counts = {"views": 0, "looks": 0, "judged looks": 0, "binds": 0, "bound pods": 0, "forgotten jobs": 0,
-                       "controllers' writes": 0, "leaders": 0}
+        self.counts = {"views": 0, "looks": 0, "judged looks": 0, "binds": 0, "bound pods": 0, "not judged for past-slurm": 0,
+                       "forgotten jobs": 0, "pods of forgotten jobs": 0, "controllers' writes": 0, "leaders": 0}
         self.drains = set()
 
     def _violate(self, rule, time, key, text):
@@ -116,9 +119,14 @@ class Judge:
         """Whether slurmctld was started again between these moments, as far as seen."""
         return any(since <= time <= until for time, _ in self._boots[1:])
 
-    def may_be_forgotten(self, uid):
-        """Whether slurmctld was started again while the pod was bound: it may have forgotten the pod's job, which then costs the pod."""
-        return uid in self._bound_at and self._restarted(self._bound_at[uid] - STATE_SAVED, self._gone.get(uid, float("inf")))
+    def excused(self, uid):
+        """Whether Slurm itself took the pod's room, or that of a pod of this owner: it forgot the job, or gave the node up."""
+        return uid in self._forgotten or any(berth.ticket["uid"].partition("/")[0] == uid and "NODE_FAIL" in berth.state for berth in self.berths.values())
+
+    def _forget(self, pod):
+        if pod.uid not in self._forgotten:
+            self.counts["pods of forgotten jobs"] += 1
+        self._forgotten.update((pod.uid, *pod.owners))
 
     # --- Kubernetes
 
@@ -126,14 +134,13 @@ class Judge:
         if pod.scheduler != SCHEDULER:
             return
         before = self.pods.get(pod.uid)
-        self._first_seen.setdefault(pod.uid, now)
         if self.awake and pod.node and not (before and before.node):
             self._bound.append((now, pod))
-            self._bound_at[pod.uid] = now
             self.counts["bound pods"] += 1
+        if gone or pod.over:
+            self._ended.setdefault(pod.uid, now)
         if gone:
             self.pods.pop(pod.uid, None)
-            self._gone[pod.uid] = now
             self._dead[pod.uid] = pod if pod.node else before or pod
         else:
             self.pods[pod.uid] = pod
@@ -177,6 +184,7 @@ class Judge:
         self.counts["views"] += 1
         if not self._boots or self._boots[-1][1] != view.boot:
             self._boots.append((view.began, view.boot))
+            self._judge_memory(view)
         # Bindings received before this view are compared with what was known before it.
         for bind in [b for b in self._binds if b.received < view.began]:
             self._judge_end(bind)
@@ -198,8 +206,14 @@ class Judge:
         for name, (state, _, reason) in view.nodes.items():
             if "DRAIN" in state and reason and reason != "chaos":
                 self.drains.add((name, reason))
-                if reason.startswith("berth:"):
+                if reason.startswith(OWN_ERRORS):
                     self._violate("drained", view.ended, (name, reason), f"node {name} is {state}: {reason}")
+
+    def _judge_memory(self, view):
+        """The first view of a slurmctld that was started again: pods that lived in the last one before it and have no job now may go."""
+        for pod in [*self.pods.values(), *self._dead.values()] if self._views else []:
+            if pod.node and self._ended.get(pod.uid, view.ended) > self._views[-1].began and not self._housed(pod, view):
+                self._forget(pod)
 
     def _remember(self, view):
         for job in view.jobs.values():
@@ -253,7 +267,10 @@ class Judge:
     def _judge_bound(self, now, pod, view):
         """`view` was begun after the pod was seen bound."""
         key, what = pod.job, f"pod {pod.ns}/{pod.name} is bound to {pod.node} for job {pod.job[0]} (nonce {pod.job[1]})"
-        if self._restarted(self._first_seen[pod.uid], view.ended):
+        if self._restarted(now - LONGEST_WAY - STATE_SAVED, view.ended):
+            self.counts["not judged for past-slurm"] += 1
+            if not self._housed(pod, view):
+                self._forget(pod)
             return  # what slurmctld had then is not what it has now; room-shared and homeless see to the pod
         berth = self.berths.get(key)
         if not berth:

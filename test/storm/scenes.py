@@ -3,7 +3,7 @@ plays them all. A scene and its innocent twin stand side by side, for a rule tha
 """
 
 from observe import AuditEye, Bind, Job, KernelLook, Pod, SlurmView, Write, parse_jobs, parse_nodes
-from rules import COMPLETING_SLACK, DOUBLED_GRACE, END_SLACK, GUARD_GRACE, HOMELESS_GRACE, IDLE_GRACE, LEADERLESS_GRACE, Judge
+from rules import COMPLETING_SLACK, DOUBLED_GRACE, END_SLACK, GUARD_GRACE, HOMELESS_GRACE, IDLE_GRACE, LEADERLESS_GRACE, LONGEST_WAY, STATE_SAVED, Judge
 
 TENANTS = {"default": "lab_alice", "team-b": "lab_bob"}
 NONCE = "0123456789abcdef"
@@ -134,6 +134,16 @@ def slurmctld_forgot_the_job_of_a_bound_pod(stage):
     stage.pod(waiting())
     stage.pod(docked())
     stage.restart()
+    stage.slurm()
+
+
+def bound_past_slurm_long_after_a_restart__past_slurm(stage):
+    stage.pod(waiting())
+    stage.slurm()
+    stage.restart()
+    stage.slurm()
+    stage.tick(LONGEST_WAY + STATE_SAVED)
+    stage.pod(docked())
     stage.slurm()
 
 
@@ -485,8 +495,47 @@ def a_node_that_berth_drained__drained(stage):
     stage.slurm(nodes={"n1": ("IDLE+DRAIN", 4, "berth: pod default/p of job 1 is not proven gone after 120 s")})
 
 
+def a_node_whose_prolog_failed__drained(stage):
+    stage.slurm(nodes={"n1": ("IDLE+DRAIN", 4, "Prolog error")})
+
+
 def a_node_that_an_operator_drained(stage):
     stage.slurm(nodes={"n1": ("IDLE+DRAIN", 4, "chaos")})
+
+
+# --- who may vanish: excuses are as narrow as what happened
+
+def excuses():
+    """[(what, whether the pod is excused, whether it should be)]"""
+    out = []
+
+    def scene(what, expected, after, uid="u1"):
+        stage = Stage()
+        pod = bound_pod(stage, owners=("o1",))
+        after(stage, pod)
+        out.append((what, stage.judge.excused(uid), expected))
+
+    def restarted(*jobs, ended_first=False, gone_late=False):
+        def after(stage, pod):
+            if ended_first:
+                stage.pod(docked(phase="Failed"))
+                stage.slurm(placeholder(state="FAILED"))
+            stage.restart()
+            if gone_late:
+                stage.pod(pod, gone=True)
+            stage.slurm(*jobs)
+        return after
+
+    scene("a job that slurmctld forgot", True, restarted())
+    scene("and the pod went before the checker looked again", True, restarted(gone_late=True))
+    scene("an owner of such a pod", True, restarted(), uid="o1")
+    scene("a job that waits again", True, restarted(placeholder(state="PENDING")))
+    scene("a job on another node", True, restarted(placeholder(node="n2")))
+    scene("a job that slurmctld remembers", False, restarted(placeholder()))
+    scene("a pod that was over when slurmctld was started", False, restarted(ended_first=True))
+    scene("no restart at all", False, lambda stage, pod: stage.slurm())
+    scene("a node that Slurm gave up", True, lambda stage, pod: stage.slurm(placeholder(state="NODE_FAIL")))
+    return out
 
 
 # --- the readers, on recorded text
@@ -533,6 +582,10 @@ def play():
         fired = {violation.rule for violation in stage.judge.violations}
         if fired != ({expected} if expected else set()):
             wrong.append(f"scene {name}: expected {expected or 'nothing'}, fired {[v.text for v in stage.judge.violations]}")
+        count += 1
+    for what, found, expected in excuses():
+        if found != expected:
+            wrong.append(f"excuse {what}: {found}, expected {expected}")
         count += 1
     readers()
     return wrong, count

@@ -37,7 +37,7 @@ FAULTS = (
     (6, "fill", "run-dir", (0.5, 6)),
 )
 # (weight, kind)
-WORK = ((50, "pod"), (9, "endless pod"), (4, "pod past its time"), (9, "gang"), (7, "group"), (14, "batch"), (5, "wide batch"), (6, "srun"))
+WORK = ((50, "pod"), (9, "endless pod"), (4, "pod past its time"), (3, "greedy pod"), (9, "gang"), (7, "group"), (14, "batch"), (5, "wide batch"), (6, "srun"))
 NUISANCES = ((5, "scancel"), (5, "delete"), (1, "force delete"), (2, "node down"), (2, "drain"), (1, "suspend"), (1, "reconfigure"),
              (3, "meddle"))
 
