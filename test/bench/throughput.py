@@ -1,11 +1,15 @@
 """Pods bound per second from a backlog. Single pods against raw step-less allocations of the same slurmctld, each counted when it has reached its node
-(an empty prolog); gangs against raw Binding POSTs. Kubelets stand still meanwhile."""
+(an empty prolog), and against as many allocations and Binding POSTs at the same time: on one machine the two servers share its cores, so that is the most that
+pods can have. Gangs against raw Binding POSTs. Kubelets stand still meanwhile."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 from bench import RAW, Paused
+from driver import Driver
 from figure import Figure
 from lab import wait_for
 
-NAMES = ["single pods", "gangs"]
+NAMES = ["single pods", "single pods, both servers", "gangs"]
 THREADS = 4  # controller.submit_threads
 
 
@@ -31,13 +35,34 @@ def single_pods(bench, count):
     return rate
 
 
-def raw_bindings(bench, count):
+def raw_pods(bench, count):
+    """What driver.bind() wants for so many new pods."""
     names = bench.names(count, "raw")
-    nodes = [bench.lab.nodes[i % len(bench.lab.nodes)] for i in range(count)]
+    created = bench.driver.create(bench.lab.pod(scheduler=RAW, run_for="1h"), names)
+    return names, created["uid"], [bench.lab.nodes[i % len(bench.lab.nodes)] for i in range(count)]
+
+
+def raw_bindings(bench, count):
     with bench.quiet_kubelet():
-        created = bench.driver.create(bench.lab.pod(scheduler=RAW, run_for="1h"), names)
-        calls = bench.driver.bind(names, created["uid"], nodes)
+        calls = bench.driver.bind(*raw_pods(bench, count))
         rate = count / (max(calls["answered"]) - min(calls["sent"]))
+    bench.empty()
+    return rate
+
+
+def raw_both(bench, count):
+    bench.hooks("raw")
+    second = Driver(bench.lab, bench.driver.program)
+    try:
+        with bench.quiet_kubelet(), ThreadPoolExecutor(1) as beside:
+            bindings = beside.submit(second.bind, *raw_pods(bench, count))
+            calls = bench.allocate(count, threads=THREADS)
+            bound, prologs = bindings.result(), bench.wait_stamps("prolog", calls["job"])
+            ended = max(max(bound["answered"]), max(min(prologs[job].values()) for job in calls["job"]))
+            rate = count / (ended - min(calls["sent"] + bound["sent"]))
+    finally:
+        second.close()
+    bench.kill_and_wait(calls["job"])
     bench.empty()
     return rate
 
@@ -65,14 +90,17 @@ def gangs(bench, groups, members):
 def measure(bench):
     count, groups, members = bench.size(400, 30), bench.size(20, 2), bench.size(50, 10)
     single = Figure(NAMES[0], "pods/s", f"raw allocations to their prolog; {count}", (">=", 0.9))
-    gang = Figure(NAMES[1], "pods/s", f"raw Binding POSTs; {groups} gangs of {members}", (">=", 0.8))
+    both = Figure(NAMES[1], "pods/s", f"raw allocations and Binding POSTs at the same time; {count}")
+    gang = Figure(NAMES[2], "pods/s", f"raw Binding POSTs; {groups} gangs of {members}", (">=", 0.8))
     answered = []
     for _ in range(bench.rounds):
         limit, answers = raw_allocations(bench, count)
         answered.append(answers)
-        single.add(single_pods(bench, count), limit)
+        own = single_pods(bench, count)
+        single.add(own, limit)
+        both.add(own, raw_both(bench, count))
         limit = raw_bindings(bench, groups * members)
         gang.add(gangs(bench, groups, members), limit)
     single.note(pods_per_round=count, raw_answers_per_second=answered)
     gang.note(gangs=groups, pods_per_gang=members)
-    yield from (single, gang)
+    yield from (single, both, gang)

@@ -130,8 +130,11 @@ def test_leader_killed_in_a_burst_nothing_is_doubled_or_forgotten(lab):
     lab.delete(pods[1], grace=0)
     wait_state(lab, dropped, "CANCELLED")
     lab.daemon("start", "berthd:controller")
+    # One whose answer was on its way to the leader that was killed was cancelled by slurmctld itself, before it could start.
     found = placeholders(lab)
-    assert all(len(found[pod["metadata"]["uid"]]) == 1 for pod in pods + [running])
+    for pod in pods + [running]:
+        lasting = [job["JobId"] for job in found[pod["metadata"]["uid"]] if job["JobState"] != "CANCELLED" or int(job["JobId"]) in (cancelled, dropped)]
+        assert len(lasting) == 1, found[pod["metadata"]["uid"]]
 
 
 def test_paused_leader_that_wakes_up_writes_nothing(lab):
