@@ -131,7 +131,7 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
     if (const std::uint64_t newer = terms != nullptr ? terms->newer_than(ticket->cluster, ticket->term) : 0; newer != 0)
         return refuse(ESLURM_ACCESS_DENIED, "this controller led in term " + std::to_string(ticket->term) + "; since term " +
                                                 std::to_string(newer) + " another leads the cluster " + ticket->cluster);
-    if (!may_be_tenant(*rules, ticket->user, ticket->group, why))
+    if (!may_be_tenant(*rules, ticket->user, ticket->group, why) || !may_be_user_of(*rules, ticket->ns, ticket->user, why))
         return refuse(ESLURM_USER_ID_MISSING, why);
     if (job.script != nullptr || job.array_inx != nullptr || job.spank_job_env == nullptr ||
         job.spank_job_env_size != 1 || !is_ticket_variable(job.spank_job_env[0]))

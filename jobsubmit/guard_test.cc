@@ -260,6 +260,21 @@ START_TEST(tenants_outside_the_rules_are_refused) {
 }
 END_TEST
 
+START_TEST(wrongly_mapped_namespace_is_refused) {
+    const Site site("Namespace=ns Users=1001\n"), other("Namespace=team-a Users=1001\n");
+    ck_assert(passes(submit_for(site, alice)));
+    const Verdict wrong_user = submit_for(site, bob), unlisted = submit_for(other, alice);
+    ck_assert_int_eq(wrong_user.code, ESLURM_USER_ID_MISSING);
+    ck_assert_msg(wrong_user.message.starts_with("berth: namespace ns must not be uid 1002 in Slurm"), "%s", wrong_user.message.c_str());
+    ck_assert_int_eq(unlisted.code, ESLURM_USER_ID_MISSING);
+    ck_assert_msg(unlisted.message.starts_with("berth: namespace ns is not in berth.conf"), "%s", unlisted.message.c_str());
+    // The rules before it count as ever, and ordinary jobs have no namespace.
+    ck_assert(!passes(submit_for(site, alice, 0)));
+    Job native;
+    ck_assert(passes(guard_submit(*other.watch, native, alice)));
+}
+END_TEST
+
 START_TEST(placeholder_out_of_shape_is_refused_and_left_alone) {
     const Site site;
     const std::string json = to_json(ticket_for(alice));
@@ -396,7 +411,7 @@ int main() {
                   every_part_of_a_heterogeneous_job_is_taken_and_sealed, native_job_keeps_its_port,
                   forged_placeholders_are_refused_whoever_asks, nobody_is_the_bridge_without_rules,
                   a_leader_before_the_newest_submits_nothing,
-                  tenants_outside_the_rules_are_refused, placeholder_out_of_shape_is_refused_and_left_alone,
+                  tenants_outside_the_rules_are_refused, wrongly_mapped_namespace_is_refused, placeholder_out_of_shape_is_refused_and_left_alone,
                   owner_changes_neither_size_nor_identity, owner_may_change_the_rest_and_the_controller_hears_of_it,
                   placeholders_are_found_in_every_form_of_job_id, sluid_is_no_way_around,
                   tickets_are_written_and_overwritten_by_the_bridge_alone, absent_or_deaf_controller_delays_nothing});
