@@ -147,16 +147,17 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
     return {};
 }
 
-Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, int notify_fd) {
+Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, IsOperator is_operator, int notify_fd) {
     const auto rules = watch.current();
     const bool bridge = rules && submit_uid == rules->bridge_uid;
+    const auto may_alter = [&] { return submit_uid == 0 || is_operator(submit_uid); };
     if (claims_to_be_placeholder(change) && !bridge)
         return not_the_bridge(rules.get());
     if (!rules || change.job_id_str == nullptr)
         return {};
     const char *const what = identity_or_size(change);
     if (is_sluid(change.job_id_str) && !bridge &&
-        (change.admin_comment != nullptr || (what != nullptr && submit_uid != 0)))
+        (change.admin_comment != nullptr || (what != nullptr && !may_alter())))
         return refuse(ESLURM_ACCESS_DENIED,
                       std::string(what != nullptr ? what : "AdminComment") +
                           " can be changed only by the job's number: a SLUID does not say whether "
@@ -166,8 +167,7 @@ Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std:
         return {};
     bool placeholder = false;
     for (const std::uint32_t job : job_ids(change.job_id_str)) {
-        const std::uint32_t owner = table->owner_of(job);
-        if (owner == 0)
+        if (table->owner_of(job) == 0)
             continue;
         placeholder = true;
         if (bridge)
@@ -177,7 +177,7 @@ Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std:
                           "AdminComment of job " + std::to_string(job) +
                               " cannot be changed: it says for which Kubernetes pod the job holds a "
                               "place; use Comment instead");
-        if (what != nullptr && submit_uid == owner)
+        if (what != nullptr && !may_alter())
             return refuse(ESLURM_ACCESS_DENIED,
                           std::string(what) + " of job " + std::to_string(job) +
                               " cannot be changed: it holds the place of a Kubernetes pod; change the pod "
