@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "agent/config_reader.h"
+#include "agent/lifecycle/election.h"
 #include "agent/translate/annotations.h"
 #include "agent/translate/quantity.h"
 #include "agent/web/address.h"
@@ -321,6 +322,9 @@ Result<void> read_lease(const Place &at, LeaseConfig &lease) {
         return at.wrong(fmt::format("duration ({}s) is not longer than renew_deadline ({}s), so two controllers could lead at once; accepted is "
                                     "a duration of {}s or more",
                                     lease.duration.count(), lease.renew_deadline.count(), lease.renew_deadline.count() + 1));
+    if (lease.duration > longest_lease)
+        return at.wrong(fmt::format("duration ({}s) is longer than a standby waits for any leader; accepted is a duration of {}s or less",
+                                    lease.duration.count(), std::chrono::seconds(longest_lease).count()));
     if (lease.renew_deadline < 2 * lease.retry)
         return at.wrong(fmt::format("renew_deadline ({}s) is shorter than two times retry ({}s), so one lost renewal would stop the leader; "
                                     "accepted is a renew_deadline of {}s or more",

@@ -280,6 +280,7 @@ START_TEST(errors_name_file_line_and_key_and_what_is_accepted) {
         {"Tenants: []\n", "t.yaml:3: Tenants: unknown key", {"perhaps tenants", "key_file"}},
         {"controller: {warn: 500ms}\n", "t.yaml:3: controller.warn: \"500ms\"", {"5m", "0 for no warning"}},
         {"controller: {lease: {duration: 10s}}\n", "t.yaml:3: controller.lease: duration (10s) is not longer", {"11s or more"}},
+        {"controller: {lease: {duration: 3601s}}\n", "t.yaml:3: controller.lease: duration (3601s) is longer", {"3600s or less"}},
         {"controller: {lease: {retry: 6s}}\n", "t.yaml:3: controller.lease: renew_deadline (10s) is shorter", {"12s or more"}},
         {"controller: {lease: {identity: 'a b'}}\n", "t.yaml:3: controller.lease.identity: \"a b\"", {"printable"}},
         {"services: {renew_up_to: forever}\n", "t.yaml:3: services.renew_up_to: \"forever\"", {"unlimited", "30d"}},

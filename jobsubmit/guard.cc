@@ -131,7 +131,7 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
     if (const std::uint64_t newer = terms != nullptr ? terms->newer_than(ticket->cluster, ticket->term) : 0; newer != 0)
         return refuse(ESLURM_ACCESS_DENIED, "this controller led in term " + std::to_string(ticket->term) + "; since term " +
                                                 std::to_string(newer) + " another leads the cluster " + ticket->cluster);
-    if (!may_be_tenant(*rules, ticket->user, ticket->group, why))
+    if (!may_be_tenant(*rules, ticket->user, ticket->group, why) || !may_be_user_of(*rules, ticket->ns, ticket->user, why))
         return refuse(ESLURM_USER_ID_MISSING, why);
     if (job.script != nullptr || job.array_inx != nullptr || job.spank_job_env == nullptr ||
         job.spank_job_env_size != 1 || !is_ticket_variable(job.spank_job_env[0]))
@@ -147,16 +147,17 @@ Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t
     return {};
 }
 
-Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, int notify_fd) {
+Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, IsOperator is_operator, int notify_fd) {
     const auto rules = watch.current();
     const bool bridge = rules && submit_uid == rules->bridge_uid;
+    const auto may_alter = [&] { return submit_uid == 0 || is_operator(submit_uid); };
     if (claims_to_be_placeholder(change) && !bridge)
         return not_the_bridge(rules.get());
     if (!rules || change.job_id_str == nullptr)
         return {};
     const char *const what = identity_or_size(change);
     if (is_sluid(change.job_id_str) && !bridge &&
-        (change.admin_comment != nullptr || (what != nullptr && submit_uid != 0)))
+        (change.admin_comment != nullptr || (what != nullptr && !may_alter())))
         return refuse(ESLURM_ACCESS_DENIED,
                       std::string(what != nullptr ? what : "AdminComment") +
                           " can be changed only by the job's number: a SLUID does not say whether "
@@ -166,8 +167,7 @@ Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std:
         return {};
     bool placeholder = false;
     for (const std::uint32_t job : job_ids(change.job_id_str)) {
-        const std::uint32_t owner = table->owner_of(job);
-        if (owner == 0)
+        if (table->owner_of(job) == 0)
             continue;
         placeholder = true;
         if (bridge)
@@ -177,7 +177,7 @@ Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std:
                           "AdminComment of job " + std::to_string(job) +
                               " cannot be changed: it says for which Kubernetes pod the job holds a "
                               "place; use Comment instead");
-        if (what != nullptr && submit_uid == owner)
+        if (what != nullptr && !may_alter())
             return refuse(ESLURM_ACCESS_DENIED,
                           std::string(what) + " of job " + std::to_string(job) +
                               " cannot be changed: it holds the place of a Kubernetes pod; change the pod "

@@ -19,8 +19,10 @@ struct Verdict {
 // A placeholder from the bridge is checked, given to its tenant and sealed; from anyone else it is refused, and so is one of a
 // controller that led before the newest that was heard of. Other jobs pass.
 Verdict guard_submit(const RulesWatch &watch, job_desc_msg_t &job, std::uint32_t submit_uid, Terms *terms = nullptr);
-// Nobody but the bridge writes tickets, or over one; a tenant does not change the identity or size of an own
-// placeholder. A change to a placeholder rings the controller.
-Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, int notify_fd);
+// Whether slurmctld counts the user among its operators; asked only when it matters.
+using IsOperator = bool (*)(std::uint32_t uid);
+// Nobody but the bridge writes tickets, or over one; nobody but operators and the bridge changes the identity or size of a placeholder:
+// neither its tenant nor a coordinator of its account, whom Slurm lets change others' jobs. A change to a placeholder rings the controller.
+Verdict guard_modify(const RulesWatch &watch, const job_desc_msg_t &change, std::uint32_t submit_uid, IsOperator is_operator, int notify_fd);
 
 }  // namespace berth

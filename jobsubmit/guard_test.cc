@@ -23,9 +23,12 @@ void slurm_info(const char *, ...) {}
 
 namespace {
 
-constexpr std::uint32_t alice = 1001, bob = 1002, someone = 1003;
+constexpr std::uint32_t alice = 1001, bob = 1002, someone = 1003, carol = 1004;
 
-// The bridge owns the table, which the test writes; root (uid 0) stands for an operator.
+// Carol is an operator by sacctmgr; who else is asked for is not.
+bool is_operator(std::uint32_t uid) { return uid == carol; }
+
+// The bridge owns the table, which the test writes; root (uid 0) is an operator without being asked for.
 const std::uint32_t bridge = geteuid() == 0 ? 64030 : geteuid();
 constexpr std::uint32_t operator_uid = 0;
 
@@ -110,7 +113,7 @@ Verdict modify(const Site &site, std::uint32_t uid, const char *id, const std::f
     Job job;
     job.id(id);
     change(job);
-    return guard_modify(*site.watch, job, uid, site.notify_fd);
+    return guard_modify(*site.watch, job, uid, is_operator, site.notify_fd);
 }
 
 void more_tasks(Job &job) { job.num_tasks = 64; }
@@ -207,8 +210,8 @@ START_TEST(nobody_is_the_bridge_without_rules) {
     ck_assert(passes(guard_submit(watch, ordinary, alice)));
     ordinary.id("12");
     ordinary.num_tasks = 64;
-    ck_assert(passes(guard_modify(watch, ordinary, alice, -1)));
-    ck_assert(!passes(guard_modify(watch, job, operator_uid, -1)));
+    ck_assert(passes(guard_modify(watch, ordinary, alice, is_operator, -1)));
+    ck_assert(!passes(guard_modify(watch, job, operator_uid, is_operator, -1)));
 }
 END_TEST
 
@@ -257,6 +260,21 @@ START_TEST(tenants_outside_the_rules_are_refused) {
     ck_assert(!passes(submit_for(closed, bob)));
     ck_assert(!passes(submit_for(high, alice)));
     ck_assert(passes(submit_for(high, 5000)));
+}
+END_TEST
+
+START_TEST(wrongly_mapped_namespace_is_refused) {
+    const Site site("Namespace=ns Users=1001\n"), other("Namespace=team-a Users=1001\n");
+    ck_assert(passes(submit_for(site, alice)));
+    const Verdict wrong_user = submit_for(site, bob), unlisted = submit_for(other, alice);
+    ck_assert_int_eq(wrong_user.code, ESLURM_USER_ID_MISSING);
+    ck_assert_msg(wrong_user.message.starts_with("berth: namespace ns must not be uid 1002 in Slurm"), "%s", wrong_user.message.c_str());
+    ck_assert_int_eq(unlisted.code, ESLURM_USER_ID_MISSING);
+    ck_assert_msg(unlisted.message.starts_with("berth: namespace ns is not in berth.conf"), "%s", unlisted.message.c_str());
+    // The rules before it count as ever, and ordinary jobs have no namespace.
+    ck_assert(!passes(submit_for(site, alice, 0)));
+    Job native;
+    ck_assert(passes(guard_submit(*other.watch, native, alice)));
 }
 END_TEST
 
@@ -329,7 +347,21 @@ START_TEST(owner_may_change_the_rest_and_the_controller_hears_of_it) {
     ck_assert(passes(modify(site, alice, "12", [&](Job &j) { j.comment = text; })));
     ck_assert(passes(modify(site, alice, "12", [](Job &j) { j.priority = 0; })));
     ck_assert(passes(modify(site, alice, "12", [](Job &j) { j.user_id = alice; })));  // as slurmctld fills it in
-    ck_assert(passes(modify(site, bob, "12", more_tasks)));  // not hers to change: Slurm itself says so
+}
+END_TEST
+
+START_TEST(coordinator_of_the_account_is_no_operator) {
+    const Site site;
+    // Bob is one to Slurm, which lets him change alice's jobs.
+    ck_assert(!passes(modify(site, bob, "12", more_tasks)));
+    ck_assert(!passes(modify(site, bob, "12,15", more_tasks)));
+    ck_assert(!site.rang());
+    ck_assert(passes(modify(site, bob, "12", longer)));
+    ck_assert(site.rang());
+    ck_assert(passes(modify(site, bob, "14", more_tasks)));
+    ck_assert(passes(modify(site, carol, "12", more_tasks)));
+    ck_assert(site.rang());
+    ck_assert(!passes(modify(site, carol, "12", [](Job &j) { j.ticket("note"); })));
 }
 END_TEST
 
@@ -340,7 +372,7 @@ START_TEST(placeholders_are_found_in_every_form_of_job_id) {
                            "12+1", "12+*", "12+", "11+1", "10+2", "14,11+1", "12+4294967295", "012+01",
                            "012", " 12", "+12", "\t12", "4294967308"})
         ck_assert_msg(!passes(modify(site, alice, id, more_tasks)), "%s", id);
-    for (const char *id : {"14", "14_12", "14_[12]", "14_[1,12]", "14+12", "14+0", "14+*", "112", "120", "15", "", ",", "x12", "-1",
+    for (const char *id : {"14", "14_12", "14_[12]", "14_[1,12]", "14+12", "14+0", "14+*", "112", "120", "", ",", "x12", "-1",
                            "99999999999999999999"})
         ck_assert_msg(passes(modify(site, alice, id, more_tasks)), "%s", id);
     ck_assert(!passes(modify(site, bob, "12,15", more_tasks)));
@@ -348,7 +380,7 @@ START_TEST(placeholders_are_found_in_every_form_of_job_id) {
     ck_assert(!passes(modify(site, alice, "12+3", more_tasks)));  // whatever 15 is: a part of 12 is hers
     Job none;
     none.num_tasks = 64;
-    ck_assert(passes(guard_modify(*site.watch, none, alice, site.notify_fd)));
+    ck_assert(passes(guard_modify(*site.watch, none, alice, is_operator, site.notify_fd)));
 }
 END_TEST
 
@@ -357,6 +389,7 @@ START_TEST(sluid_is_no_way_around) {
     ck_assert(!passes(modify(site, alice, "s3F8QZ0K1M2N3P", more_tasks)));
     ck_assert(passes(modify(site, alice, "s3F8QZ0K1M2N3P", longer)));
     ck_assert(passes(modify(site, operator_uid, "s3F8QZ0K1M2N3P", more_tasks)));
+    ck_assert(passes(modify(site, carol, "s3F8QZ0K1M2N3P", more_tasks)));
     ck_assert(passes(modify(site, bridge, "s3F8QZ0K1M2N3P", more_tasks)));
     ck_assert(!passes(modify(site, operator_uid, "s3F8QZ0K1M2N3P", [](Job &j) { j.ticket("note"); })));
 }
@@ -386,7 +419,7 @@ START_TEST(absent_or_deaf_controller_delays_nothing) {
     ck_assert(passes(modify(site, alice, "12", longer)));
     Job job;
     longer(job.id("12"));
-    ck_assert(passes(guard_modify(*site.watch, job, alice, -1)));
+    ck_assert(passes(guard_modify(*site.watch, job, alice, is_operator, -1)));
 }
 END_TEST
 
@@ -396,8 +429,9 @@ int main() {
                   every_part_of_a_heterogeneous_job_is_taken_and_sealed, native_job_keeps_its_port,
                   forged_placeholders_are_refused_whoever_asks, nobody_is_the_bridge_without_rules,
                   a_leader_before_the_newest_submits_nothing,
-                  tenants_outside_the_rules_are_refused, placeholder_out_of_shape_is_refused_and_left_alone,
+                  tenants_outside_the_rules_are_refused, wrongly_mapped_namespace_is_refused, placeholder_out_of_shape_is_refused_and_left_alone,
                   owner_changes_neither_size_nor_identity, owner_may_change_the_rest_and_the_controller_hears_of_it,
+                  coordinator_of_the_account_is_no_operator,
                   placeholders_are_found_in_every_form_of_job_id, sluid_is_no_way_around,
                   tickets_are_written_and_overwritten_by_the_bridge_alone, absent_or_deaf_controller_delays_nothing});
 }

@@ -30,6 +30,19 @@ std::optional<std::uint32_t> to_number(std::string_view text) {
     return value;
 }
 
+// No recursion, no allocation: called under slurmctld's locks.
+bool covers(std::string_view pattern, std::string_view ns) {
+    const std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos)
+        return pattern == ns;
+    return ns.size() + 1 >= pattern.size() && ns.starts_with(pattern.substr(0, star)) && ns.ends_with(pattern.substr(star + 1));
+}
+
+bool is_namespace_pattern(std::string_view text) {
+    return !text.empty() && text.size() <= 63 && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-*") == std::string_view::npos &&
+           std::count(text.begin(), text.end(), '*') <= 1;
+}
+
 // Sets one key; false with a reason (without file and line) when key or value is wrong.
 bool apply(Rules &rules, std::string_view key, std::string_view value, UserLookup users, std::string &why) {
     const auto path = [&](std::string &out) {
@@ -48,6 +61,18 @@ bool apply(Rules &rules, std::string_view key, std::string_view value, UserLooku
         }
         out = *uid;
         return true;
+    };
+    const auto user_list = [&](std::string_view names, std::vector<std::uint32_t> &out) {
+        for (;;) {
+            const std::size_t comma = names.find(',');
+            std::uint32_t uid = 0;
+            if (!user(trim(names.substr(0, comma)), uid))
+                return false;
+            out.push_back(uid);
+            if (comma == std::string_view::npos)
+                return true;
+            names.remove_prefix(comma + 1);
+        }
     };
     if (value.empty()) {
         why = std::string(key) + " has no value";
@@ -72,20 +97,25 @@ bool apply(Rules &rules, std::string_view key, std::string_view value, UserLooku
         rules.min_uid = *number;
         return true;
     }
-    if (same_key(key, "AllowUsers")) {
-        for (;;) {
-            const std::size_t comma = value.find(',');
-            std::uint32_t uid = 0;
-            if (!user(trim(value.substr(0, comma)), uid))
-                return false;
-            rules.allow_uids.push_back(uid);
-            if (comma == std::string_view::npos)
-                return true;
-            value.remove_prefix(comma + 1);
+    if (same_key(key, "AllowUsers"))
+        return user_list(value, rules.allow_uids);
+    if (same_key(key, "Namespace")) {
+        const std::size_t blank = std::min(value.find_first_of(" \t"), value.size());
+        const std::string_view pattern = value.substr(0, blank), rest = trim(value.substr(blank));
+        const std::size_t equals = std::min(rest.find('='), rest.size());
+        if (!is_namespace_pattern(pattern) || !same_key(trim(rest.substr(0, equals)), "Users") || rest.size() <= equals + 1) {
+            why = "a namespace is a line Namespace=NAME Users=USER,...; NAME has up to 63 of the characters a-z 0-9 - and one * at most";
+            return false;
         }
+        for (const NamespaceUsers &other : rules.namespaces)
+            if (other.pattern == pattern) {
+                why = "Namespace=" + other.pattern + " stands twice";
+                return false;
+            }
+        return user_list(rest.substr(equals + 1), rules.namespaces.emplace_back(NamespaceUsers{std::string(pattern), {}}).uids);
     }
     why = "unknown key \"" + std::string(key) +
-          "\"; known are BridgeUser, KeyFile, MinUid, AllowUsers, NotifySocket and PlaceholderTable";
+          "\"; known are BridgeUser, KeyFile, MinUid, AllowUsers, Namespace, NotifySocket and PlaceholderTable";
     return false;
 }
 
@@ -121,7 +151,7 @@ std::optional<Rules> parse_rules(std::string_view text, const std::string &file,
         }
         const std::string_view key = trim(line.substr(0, equals));
         const auto is_key = [key](const std::string &other) { return same_key(key, other.c_str()); };
-        if (std::any_of(seen.begin(), seen.end(), is_key)) {
+        if (!is_key("Namespace") && std::any_of(seen.begin(), seen.end(), is_key)) {
             why = where + std::string(key) + " stands twice";
             return std::nullopt;
         }
@@ -162,6 +192,24 @@ bool may_be_tenant(const Rules &rules, std::uint32_t uid, std::uint32_t gid, std
         return false;
     }
     return true;
+}
+
+bool may_be_user_of(const Rules &rules, std::string_view ns, std::uint32_t uid, std::string &why) {
+    if (rules.namespaces.empty())
+        return true;
+    const std::string name(ns);
+    for (const NamespaceUsers &line : rules.namespaces) {
+        if (!covers(line.pattern, ns))
+            continue;
+        if (std::find(line.uids.begin(), line.uids.end(), uid) != line.uids.end())
+            return true;
+        why = "namespace " + name + " must not be uid " + std::to_string(uid) + " in Slurm: it is not among Users of Namespace=" + line.pattern +
+              " in berth.conf; correct the tenant's user in berth.yaml, or add it to Users";
+        return false;
+    }
+    why = "namespace " + name + " is not in berth.conf, which lists them: add a line Namespace=" + name +
+          " Users=USER,... there, or take its tenant out of berth.yaml";
+    return false;
 }
 
 }  // namespace berth

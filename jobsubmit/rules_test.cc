@@ -29,6 +29,13 @@ std::string refusal(std::string_view text) {
     return why;
 }
 
+bool user_of(const Rules &rules, std::string_view ns, std::uint32_t uid) {
+    std::string why;
+    const bool may = may_be_user_of(rules, ns, uid, why);
+    ck_assert(may == why.empty());
+    return may;
+}
+
 bool tenant(const Rules &rules, std::uint32_t uid, std::uint32_t gid = 100) {
     std::string why;
     const bool may = may_be_tenant(rules, uid, gid, why);
@@ -145,8 +152,63 @@ START_TEST(tenants_begin_at_min_uid_and_are_among_allow_users) {
 }
 END_TEST
 
+START_TEST(any_namespace_may_be_any_tenant_where_none_is_listed) {
+    const auto rules = parse("BridgeUser=slurm\nAllowUsers=alice\n");
+    ck_assert(rules->namespaces.empty());
+    ck_assert(user_of(*rules, "team-a", 1001));
+    ck_assert(user_of(*rules, "", 1002));
+}
+END_TEST
+
+START_TEST(namespace_is_nobody_but_its_users) {
+    const auto rules = parse("BridgeUser=slurm\n"
+                             "Namespace=team-a Users=alice,slurm\n"
+                             "NAMESPACE =\tteam-b\tusers = alice , bob  # both\r\n"
+                             "namespace=lab-*-x Users=bob\n"
+                             "Namespace=lab-* Users=alice\n");
+    ck_assert(rules.has_value());
+    ck_assert(rules->namespaces[1] == (NamespaceUsers{"team-b", {1001, 1002}}));
+    ck_assert(user_of(*rules, "team-a", 1001));
+    ck_assert(user_of(*rules, "team-a", 64030));
+    ck_assert(!user_of(*rules, "team-a", 1002));
+    ck_assert(user_of(*rules, "team-b", 1002));
+    // The first line that covers it counts.
+    ck_assert(user_of(*rules, "lab-1-x", 1002));
+    ck_assert(!user_of(*rules, "lab-1-x", 1001));
+    ck_assert(user_of(*rules, "lab-", 1001));
+    ck_assert(user_of(*rules, "lab-x", 1001));  // what stands before and after the * does not overlap
+    for (const char *unlisted : {"team-c", "team-", "team-aa", "a", "", "lab", "xlab-1", "TEAM-A", "*"})
+        ck_assert_msg(!user_of(*rules, unlisted, 1001), "%s", unlisted);
+    std::string why;
+    may_be_user_of(*rules, "team-a", 1002, why);
+    ck_assert_text(why, "namespace team-a must not be uid 1002 in Slurm: it is not among Users of Namespace=team-a in berth.conf; correct the "
+                        "tenant's user in berth.yaml, or add it to Users");
+    may_be_user_of(*rules, "team-c", 1001, why);
+    ck_assert_text(why, "namespace team-c is not in berth.conf, which lists them: add a line Namespace=team-c Users=USER,... there, or take its "
+                        "tenant out of berth.yaml");
+    const auto all = parse("BridgeUser=slurm\nNamespace=* Users=alice");
+    ck_assert(user_of(*all, "any", 1001));
+    ck_assert(!user_of(*all, "any", 1002));
+}
+END_TEST
+
+START_TEST(namespace_lines_that_are_half_or_doubled_are_mistakes) {
+    const std::string shape = "berth.conf:2: a namespace is a line Namespace=NAME Users=USER,...";
+    for (const char *line : {"Namespace=team-a", "Namespace=team-a Users", "Namespace=team-a Users=", "Namespace=team-a alice", "Namespace=Users=alice",
+                             "Namespace= Users=alice", "Namespace=team_a Users=alice", "Namespace=Team Users=alice", "Namespace=a-*-* Users=alice",
+                             "Namespace=team-a,team-b Users=alice", "Namespace=team-a User=alice", "Namespace=team-a team-b Users=alice"})
+        ck_assert_msg(refusal("BridgeUser=slurm\n" + std::string(line)).starts_with(shape), "%s", line);
+    refusal("BridgeUser=slurm\nNamespace=" + std::string(64, 'a') + " Users=alice");
+    ck_assert_text(refusal("BridgeUser=slurm\nNamespace=a Users=alice\nNamespace=a Users=bob\n"), "berth.conf:3: Namespace=a stands twice");
+    ck_assert_text(refusal("BridgeUser=slurm\nNamespace=a Users=alice,ghost\n"), "berth.conf:2: Namespace: this host knows no user \"ghost\"");
+    for (const char *list : {"alice,", ",alice", "alice,,bob", "alice bob", ",", "alice Users=bob"})
+        refusal("BridgeUser=slurm\nNamespace=a Users=" + std::string(list));
+    refusal("BridgeUser=slurm\nUsers=alice\n");
+}
+END_TEST
+
 START_TEST(damaged_files_are_refused_with_a_reason_or_name_a_bridge) {
-    const std::string good = "# Berth\nBridgeUser=slurm\nKeyFile=/etc/berth/key\nMinUid=1000\nAllowUsers=alice,bob\n";
+    const std::string good = "# Berth\nBridgeUser=slurm\nKeyFile=/etc/berth/key\nMinUid=1000\nAllowUsers=alice,bob\nNamespace=a Users=bob\n";
     std::mt19937 random(2205);
     for (int round = 0; round < 20000; ++round) {
         std::string text = good, why;
@@ -168,5 +230,7 @@ int main() {
         "rules", {bridge_user_is_all_that_must_be_said, keys_are_read_in_any_case_with_comments_and_blanks,
                   every_mistake_names_its_line, values_that_say_nothing_are_mistakes, users_are_found_by_name_or_number,
                   root_is_never_a_tenant, nobody_is_never_a_tenant, tenants_begin_at_min_uid_and_are_among_allow_users,
+                  any_namespace_may_be_any_tenant_where_none_is_listed, namespace_is_nobody_but_its_users,
+                  namespace_lines_that_are_half_or_doubled_are_mistakes,
                   damaged_files_are_refused_with_a_reason_or_name_a_bridge});
 }

@@ -125,7 +125,7 @@ std::optional<Message> RunDir::read(Kind kind, const std::string &name) const {
 }
 
 bool RunDir::exists(Kind kind, const std::string &name) const {
-    return safe_name(name) && access(path(kind, name).c_str(), F_OK) == 0;
+    return safe_name(name) && (access(path(kind, name).c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
 void RunDir::remove(Kind kind, const std::string &name) const {

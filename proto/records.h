@@ -38,7 +38,7 @@ class RunDir {
     enum Kind { jobs, ended, held, begun, gate };
     bool write(Kind kind, const std::string &name, const Message &message, std::string &why) const;
     std::optional<Message> read(Kind kind, const std::string &name) const;
-    bool exists(Kind kind, const std::string &name) const;
+    bool exists(Kind kind, const std::string &name) const;  // also when that cannot be told: no memory, a fault below
     void remove(Kind kind, const std::string &name) const;
     // Names of all records of the kind; false when the directory cannot be read for another reason than its absence.
     bool list(Kind kind, std::vector<std::string> &names) const;

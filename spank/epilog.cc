@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds look_again{250};
 std::string held_pod(const RunDir &run_dir, std::uint32_t job, std::string_view nonce) {
     std::vector<std::string> names;
     if (!run_dir.list(RunDir::held, names))
-        return "(unknown: the records of held pods cannot be read)";
+        return describe_unlisted();
     for (const std::string &name : names) {
         const auto record = run_dir.read(RunDir::held, name);
         if (!record && run_dir.exists(RunDir::held, name))

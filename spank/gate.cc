@@ -1,6 +1,8 @@
 // The second barrier: Slurm forgets its hold when a node is set DOWN and RESUMEd, when slurmd is killed during an epilog,
 // when a job is shrunk, and when slurmctld loses a young job. So the prolog of every job, and every step, looks at the pods that are not proven
 // gone here. On a quiet node that is one readdir; on one full of pods, two questions to slurmctld.
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <thread>
 
@@ -71,7 +73,7 @@ const Held *not_alive(const RunDir &run_dir, const std::string &node, const std:
 std::string in_the_way(const RunDir &run_dir, const std::string &node, const std::string &own) {
     std::vector<std::string> names;
     if (!run_dir.list(RunDir::held, names))
-        return {};
+        return describe_unlisted();  // no descriptor, no memory, a fault below: that does not mean that nothing is held
     std::map<std::string, Held> placeholders;
     for (const std::string &name : names) {
         const auto record = run_dir.read(RunDir::held, name);
@@ -97,6 +99,10 @@ std::string describe_held(const Message &record) {
     return text.append("/").append(record.get("name")).append(" of job ").append(record.get("job"));
 }
 
+std::string describe_unlisted() {
+    return std::string("(unknown: the records of held pods cannot be read: ") + std::strerror(errno) + ")";
+}
+
 void drain_node(const JobHere &here, const std::string &reason) {
     slurm_error("berth: draining %s: %s", here.node.c_str(), reason.c_str());
     std::string node = here.node, text = reason;
@@ -114,7 +120,7 @@ void drain_node(const JobHere &here, const std::string &reason) {
 int pass_gate(const Options &options, const JobHere &here, const std::string &own) {
     const RunDir run_dir(options.run_dir);
     std::vector<std::string> names;
-    if (!run_dir.list(RunDir::held, names) || names.empty())
+    if (run_dir.list(RunDir::held, names) && names.empty())
         return 0;
     std::string pod = in_the_way(run_dir, here.node, own);
     if (pod.empty())

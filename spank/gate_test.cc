@@ -74,6 +74,48 @@ START_TEST(gate_is_bounded_and_then_drains) {
 }
 END_TEST
 
+START_TEST(gate_of_a_node_where_no_agent_ever_ran_is_open) {
+    Node node;
+    for (const char *absent : {"run/held", "run"}) {
+        std::filesystem::remove_all(node.path(absent));
+        ck_assert_int_eq(node.asked_by_the_next(), 0);
+    }
+    ck_assert(log_lines.empty() && drains.empty());
+}
+END_TEST
+
+START_TEST(gate_waits_while_it_cannot_see_what_is_held) {
+    Node node;
+    const auto unreadable = [&](bool yes) {
+        std::filesystem::remove_all(node.path("run/held"));
+        if (yes)
+            node.write("run/held", "a file where a directory should be");
+        else
+            ck_assert(node.run_dir.make(node.why));
+    };
+    unreadable(true);
+    {
+        Agent agent(node);
+        Running gate([](const Options &options, const JobHere &here) { return pass_gate(options, here); }, node);
+        ck_assert_text(agent.hear().verb, "check");
+        ck_assert(!gate.done);
+        unreadable(false);
+        ck_assert_int_eq(gate.finish(), 0);
+    }
+    ck_assert(drains.empty());
+    unreadable(true);
+    node.options.gate = std::chrono::seconds(0);
+    ck_assert_int_eq(pass_gate(node.options, node.here), -1);
+    ck_assert_uint_eq(drains.size(), 1);
+    ck_assert_msg(drains[0].starts_with("n1: berth: pod (unknown: the records of held pods cannot be read: Not a directory)"), "%s",
+                  drains[0].c_str());
+    // Listed, but no more than that.
+    unreadable(false);
+    ck_assert_int_eq(symlink("u", node.path("run/held/u").c_str()), 0);
+    ck_assert(node.keeps_out());
+}
+END_TEST
+
 START_TEST(gate_of_a_full_node_asks_for_one_placeholder) {
     FullNode node;
     for (int i = 0; i < 3; ++i) {
@@ -209,6 +251,7 @@ int main() {
     return test::run_suite(
         "gate",
         {gate_lets_jobs_pass_beside_live_placeholders, gate_keeps_jobs_out_until_the_pod_is_gone, gate_is_bounded_and_then_drains,
+         gate_of_a_node_where_no_agent_ever_ran_is_open, gate_waits_while_it_cannot_see_what_is_held,
          gate_of_a_full_node_asks_for_one_placeholder, placeholder_that_passes_the_gate_needs_no_question_later,
          node_that_was_down_keeps_jobs_out, job_lost_by_slurmctld_keeps_jobs_out, slurmctld_that_started_anew_is_asked_for_all_once,
          slurmd_that_was_killed_in_an_epilog_keeps_jobs_out, shrunk_job_keeps_jobs_out,

@@ -1,5 +1,6 @@
 // What spank_berth.so does at each moment of a job's life on a node. Each runs in a process of its own (slurmstepd) as
-// root, and returns 0 or, where said, -1 to stop the job here. Trouble of our own never stops a job or drains a node.
+// root, and returns 0 or, where said, -1 to stop the job here. Trouble of our own never stops a job or drains a
+// node, but where it hides which pods are held.
 #pragma once
 
 #include <chrono>
@@ -36,7 +37,7 @@ int on_step(const Options &options, const JobHere &here);
 void on_slurmd(const Options &options);
 
 // The gate itself: 0 once no held pod lacks a live placeholder, -1 when that takes longer than options.gate; then
-// the node is drained. `own`: the job_name() of the job that passes, if it is a placeholder of this node alone.
+// the node is drained. Without held/ nothing was ever held; one that cannot be read is waited for. `own`: the job_name() of the job that passes, if it is a placeholder of this node alone.
 int pass_gate(const Options &options, const JobHere &here, const std::string &own = {});
 
 // The ticket of this job, if its SPANK_BERTH variable is sealed with our key and names this job's user.
@@ -49,6 +50,8 @@ Standing ask_slurmctld(std::uint32_t job, std::string_view nonce, const std::str
 
 // "namespace/pod of job 12" of a held/ record, for reasons and logs.
 std::string describe_held(const Message &record);
+// The same where held/ cannot be listed, right after that failed: then any pod may be held.
+std::string describe_unlisted();
 void drain_node(const JobHere &here, const std::string &reason);
 
 }  // namespace berth

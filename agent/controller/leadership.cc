@@ -64,7 +64,7 @@ void Leadership::read() {
         }
         switch (election_.read(record, BootClock::now())) {
         case Election::Step::wait:
-            stand_by();
+            stand_by(*record);
             return after_retry([this] { read(); });
         case Election::Step::create: return write(true);
         case Election::Step::write: return write(false);
@@ -98,7 +98,10 @@ void Leadership::written(const kube::Response &answer, const std::optional<Lease
         complain(answer);
         return after_retry([this] { read(); });
     }
-    election_.written(*record, sent);
+    if (!election_.written(*record, sent)) {
+        complain(fmt::format("lease {}: the API server's answer is not what was written; trying again", store_->full_name()));
+        return after_retry([this] { read(); });
+    }
     fence_.open_until(election_.valid_until());
     complaint_.clear();
     if (std::exchange(late_, false))
@@ -109,12 +112,15 @@ void Leadership::written(const kube::Response &answer, const std::optional<Lease
         lead();
 }
 
-void Leadership::stand_by() {
+void Leadership::stand_by(const LeaseRecord &record) {
     if (election_.holder() != leader_) {
         leader_ = election_.holder();
         log::info("{} leads; this controller, {}, stands by", leader_, identity_);
         tell_systemd("standby; " + leader_ + " leads");
     }
+    if (record.duration > longest_lease)
+        complain(fmt::format("lease {}: {} asks for {} s of patience; no controller may, and it gets {}", store_->full_name(), leader_,
+                             record.duration.count(), std::chrono::seconds(longest_lease).count()));
     if (standby_)
         return;
     standby_ = std::make_unique<Standby>(loop_, config_, cluster_.name);
@@ -140,8 +146,11 @@ void Leadership::lead() {
 // Once for the same trouble.
 void Leadership::complain(const kube::Response &answer) {
     const bool denied = answer.status == 401 || answer.status == 403 || answer.status == 404;
-    std::string what = fmt::format("lease {}: {}{}", store_->full_name(), answer.error,
-                                   denied ? "; apply etc/kubernetes/controller.yaml, which allows it" : "; trying again");
+    complain(fmt::format("lease {}: {}{}", store_->full_name(), answer.error,
+                         denied ? "; apply etc/kubernetes/controller.yaml, which allows it" : "; trying again"));
+}
+
+void Leadership::complain(std::string what) {
     if (what == complaint_)
         return;
     complaint_ = std::move(what);

@@ -40,9 +40,10 @@ class Leadership : public Role {
     void read();
     void write(bool create);
     void written(const kube::Response &answer, const std::optional<LeaseRecord> &record, Election::Time sent);
-    void stand_by();
+    void stand_by(const LeaseRecord &record);
     void lead();
     void complain(const kube::Response &answer);
+    void complain(std::string what);
     void watch_deadline();
     void release(std::function<void()> done);
 

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "agent/keys.h"
 #include "agent/kube/discovery.h"
@@ -15,8 +17,23 @@ namespace {
 
 constexpr const char *api_version = "coordination.k8s.io/v1";
 
-// The members of the object that are ours, with `version` as precondition when there is one.
-std::string body_of(const LeaseRecord &record, std::string_view name) {
+// 0, which is no term, for what a ticket cannot carry.
+std::uint64_t to_term(std::string_view text) {
+    std::uint64_t term = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), term);
+    return error == std::errc() && end == text.data() + text.size() && term <= most_term ? term : 0;
+}
+
+// Whether a member is there that is not what it should be: an unreadable holder must not be taken for none.
+template <class Kind>
+bool is_other_than(Json from, std::string_view key) {
+    simdjson::dom::element found;
+    return from[key].get(found) == simdjson::SUCCESS && !found.is_null() && !found.is<Kind>();
+}
+
+}  // namespace
+
+std::string encode_lease(const LeaseRecord &record, std::string_view name) {
     const std::string now = utc_time(std::chrono::system_clock::now(), true);
     return fmt::format(R"({{"apiVersion":"{}","kind":"Lease","metadata":{{"name":{},{}"annotations":{{"{}":"{}"}}}},)"
                        R"("spec":{{"holderIdentity":{},"leaseDurationSeconds":{},"leaseTransitions":{},"acquireTime":{},"renewTime":"{}"}}}})",
@@ -25,8 +42,6 @@ std::string body_of(const LeaseRecord &record, std::string_view name) {
                        record.term, json_quote(record.holder), record.duration.count(), record.transitions,
                        json_quote(record.acquired.empty() ? now : record.acquired), now);
 }
-
-}  // namespace
 
 std::string lease_path(std::string_view ns, std::string_view name) { return resource_path(api_version, "leases", ns, name); }
 
@@ -39,17 +54,21 @@ Result<LeaseRecord> decode_lease(std::string_view body) {
     inside(root, "metadata", [&](Json metadata) {
         out.version = text(metadata, "resourceVersion");
         inside(metadata, "annotations", [&](Json annotations) {
-            const std::string_view term = text(annotations, keys::term);
-            std::from_chars(term.data(), term.data() + term.size(), out.term);
+            out.term = to_term(text(annotations, keys::term));
         });
     });
+    bool wrong = is_other_than<Json>(root, "spec");
     inside(root, "spec", [&](Json spec) {
-        out.holder = text(spec, "holderIdentity");
-        out.transitions = number(spec, "leaseTransitions");
-        out.duration = std::chrono::seconds(number(spec, "leaseDurationSeconds"));
+        wrong = is_other_than<std::string_view>(spec, "holderIdentity");
+        out.holder = for_log(text(spec, "holderIdentity"));
+        out.transitions = std::clamp<std::int64_t>(number(spec, "leaseTransitions"), 0, most_transitions);
+        // Kept up to what Kubernetes allows, which is far from an overflow, so that people are told what was asked.
+        out.duration = std::chrono::seconds(std::clamp<std::int64_t>(number(spec, "leaseDurationSeconds"), 0, std::numeric_limits<std::int32_t>::max()));
         out.acquired = text(spec, "acquireTime");
         out.renewed = text(spec, "renewTime");
     });
+    if (wrong)
+        return Error{"a Lease whose holder cannot be read"};
     if (out.version.empty())
         return Error{"a Lease without resourceVersion"};
     return out;
@@ -82,7 +101,7 @@ void LeaseStore::create(const LeaseRecord &record, Done done) {
     Request request;
     request.method = "POST";
     request.path = lease_path(ns_, "");
-    request.body = body_of(record, name_);
+    request.body = encode_lease(record, name_);
     send(std::move(request), std::move(done));
 }
 
@@ -91,7 +110,7 @@ void LeaseStore::write(const LeaseRecord &record, Done done) {
     request.method = "PATCH";
     request.path = lease_path(ns_, name_);
     request.content_type = "application/merge-patch+json";
-    request.body = body_of(record, name_);
+    request.body = encode_lease(record, name_);
     send(std::move(request), std::move(done));
 }
 

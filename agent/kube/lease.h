@@ -33,8 +33,10 @@ class LeaseStore {
     const std::chrono::milliseconds timeout_;
 };
 
-// For the tool and for tests.
+// For the tool and for tests. Numbers out of bounds (election.h) are brought within them, for anybody may have written them.
 Result<LeaseRecord> decode_lease(std::string_view body);
+// The members of the object that are ours, with `version` as precondition when there is one.
+std::string encode_lease(const LeaseRecord &record, std::string_view name);
 std::string lease_path(std::string_view ns, std::string_view name);
 
 }  // namespace berth::kube

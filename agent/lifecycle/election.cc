@@ -23,15 +23,15 @@ Election::Step Election::read(const std::optional<LeaseRecord> &record, Time now
     if (record->holder.empty() || record->holder == identity_)
         return Step::write;
     // The holder goes by its own settings, which may be more patient than ours.
-    const auto patience = std::max<BootClock::duration>(times_.duration, record->duration);
+    const auto patience = std::max<BootClock::duration>(times_.duration, std::min<std::chrono::seconds>(record->duration, longest_lease));
     return now - seen_since_ >= patience ? Step::write : Step::wait;
 }
 
 LeaseRecord Election::next(std::uint64_t wall) const {
     LeaseRecord out = seen_.value_or(LeaseRecord{});
     if (!holds()) {
-        out.term = std::max(out.term + 1, wall);
-        out.transitions += seen_ ? 1 : 0;
+        out.term = out.term < most_term ? std::max(out.term + 1, wall) : wall;
+        out.transitions = std::min(out.transitions + (seen_ ? 1 : 0), most_transitions);
         out.acquired.clear();
     }
     out.holder = identity_;
@@ -39,11 +39,14 @@ LeaseRecord Election::next(std::uint64_t wall) const {
     return out;
 }
 
-void Election::written(const LeaseRecord &record, Time sent) {
+bool Election::written(const LeaseRecord &record, Time sent) {
+    if (record.holder != identity_ || record.term == 0 || (holds() && record.term != term_))
+        return false;
     seen_ = record;
     seen_since_ = sent;
     term_ = record.term;
     renewed_ = sent;
+    return true;
 }
 
 }  // namespace berth

@@ -15,12 +15,24 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
 #include "agent/fence.h"
 
 namespace berth {
+
+// What anybody who may write the Lease can write into it is bounded:
+//
+//   duration   berth.yaml accepts none above longest_lease, so no controller that leads needs more patience than that, and a record that
+//              asks for more gets no more: never two leaders, and none waits for ever for one who is gone.
+//   term       one that a ticket cannot carry counts as none, like that of a Lease that was deleted. The next is then the time of day. Where that is
+//              not newer than what job_submit_berth.so has heard, it refuses the leader's tickets and says so.
+//   holder     kept as text for a log; what was changed for that is nobody's identity.
+constexpr std::chrono::hours longest_lease{1};
+constexpr std::uint64_t most_term = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_transitions = std::numeric_limits<std::int32_t>::max();  // a larger one the API server would not take back
 
 struct ElectionTimes {
     std::chrono::milliseconds duration{15'000}, renew_deadline{10'000}, retry{2'000};
@@ -52,8 +64,8 @@ class Election {
     Step read(const std::optional<LeaseRecord> &record, Time now);
     // The record to write. `wall`: seconds since the epoch, for terms that stay ahead of those of a lease that was deleted.
     LeaseRecord next(std::uint64_t wall) const;
-    // The write that was sent then has been accepted; the record as it is now.
-    void written(const LeaseRecord &record, Time sent);
+    // The write that was sent then has been accepted; the record as it is now. False, and nothing is ours by it, when that is not what was written.
+    bool written(const LeaseRecord &record, Time sent);
 
     bool holds() const { return term_ != 0; }
     std::uint64_t term() const { return term_; }

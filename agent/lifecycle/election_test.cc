@@ -34,8 +34,7 @@ struct Server {
             return false;
         next.version = std::to_string(++version);
         lease = next;
-        who.written(next, now);
-        return true;
+        return who.written(next, now);
     }
 };
 
@@ -80,6 +79,54 @@ START_TEST(a_holder_with_more_patience_is_given_it) {
     slow.duration = 60s;
     ck_assert(watch(b, slow, start, start + 59s) == Step::wait);
     ck_assert(b.read(slow, start + 60s) == Step::write);
+}
+END_TEST
+
+START_TEST(an_absurd_promise_is_waited_for_no_longer_than_any_controller_may_hold) {
+    const ElectionTimes slow{3600s, 1800s, 2s};  // so patient can another be
+    for (const std::int64_t promise : {3601L, 2147483647L}) {
+        Election b("b", slow);
+        LeaseRecord absurd = held_by("a");
+        absurd.duration = std::chrono::seconds(promise);
+        ck_assert(watch(b, absurd, start, start + 1h - 1ms) == Step::wait);
+        ck_assert(b.read(absurd, start + 1h) == Step::write);
+        Election quick("c", times);  // it is not taken at once either
+        ck_assert(watch(quick, absurd, start, start + 1h - 1ms) == Step::wait);
+    }
+    for (const std::int64_t promise : {0L, -1L}) {
+        Election b("b", times);
+        LeaseRecord none = held_by("a");
+        none.duration = std::chrono::seconds(promise);
+        ck_assert(watch(b, none, start, start + 14'999ms) == Step::wait);
+    }
+}
+END_TEST
+
+START_TEST(a_term_does_not_wrap) {
+    for (const std::uint64_t last : {most_term - 1, most_term}) {
+        Server server;
+        server.lease = held_by("", "1", last);
+        server.lease->transitions = most_transitions;
+        Election a("a", times);
+        ck_assert(a.read(server.lease, start) == Step::write);
+        ck_assert(server.write(a, start));
+        ck_assert(a.holds());
+        ck_assert_uint_eq(a.term(), last == most_term ? wall : most_term);
+        ck_assert_int_eq(server.lease->transitions, most_transitions);
+    }
+}
+END_TEST
+
+START_TEST(an_answer_that_is_not_what_was_written_makes_no_leader) {
+    Election a("a", times);
+    a.read(std::nullopt, start);
+    ck_assert(!a.written(held_by("b", "2"), start));
+    ck_assert(!a.written(held_by("", "2"), start));
+    ck_assert(!a.written(held_by("a", "2", 0), start));
+    ck_assert(!a.holds());
+    ck_assert(a.written(held_by("a", "2", 7), start));
+    ck_assert(!a.written(held_by("a", "3", 8), start + 2s));
+    ck_assert(a.term() == 7 && a.valid_until() == start + 10s);
 }
 END_TEST
 
@@ -190,6 +237,8 @@ int main() {
     return berth::test::run_suite(
         "election", {a_lease_that_nobody_holds_is_taken_at_once, a_held_lease_is_taken_only_after_its_whole_duration_without_change,
                      a_candidate_that_was_away_counts_from_when_it_is_back, a_holder_with_more_patience_is_given_it,
+                     an_absurd_promise_is_waited_for_no_longer_than_any_controller_may_hold, a_term_does_not_wrap,
+                     an_answer_that_is_not_what_was_written_makes_no_leader,
                      the_deadline_counts_from_the_sending_of_the_last_accepted_renewal,
                      a_leader_has_stopped_before_anybody_follows_whatever_the_clocks_say,
                      every_taking_is_a_newer_term_also_by_the_same_host_and_after_the_lease_was_deleted,

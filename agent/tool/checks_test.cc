@@ -213,6 +213,9 @@ START_TEST(berth_conf_and_berth_yaml_must_agree) {
     ck_assert_text(with([](Rules &, Config &c) { c.tenants[0].user = "ghost"; }), "problem tenants");
     ck_assert_text(with([](Rules &, Config &c) { c.tenants[0].user = "daemon"; }), "problem tenants");
     ck_assert_text(with([](Rules &, Config &c) { c.tenants.clear(); }), "problem tenants");
+    ck_assert_text(with([](Rules &r, Config &) { r.namespaces = {{"team-*", {20001}}}; }), "ok");
+    ck_assert_text(with([](Rules &r, Config &) { r.namespaces = {{"team-a", {20002}}}; }), "problem tenants");
+    ck_assert_text(with([](Rules &r, Config &) { r.namespaces = {{"team-b", {20001}}}; }), "problem tenants");
     ck_assert_text(judge([&](Findings &out) {
                        check_rules({"berth.conf", "no such file", {}}, Config(), &s, identities, out);
                    }),

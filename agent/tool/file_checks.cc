@@ -74,9 +74,11 @@ void check_rules(const RulesFacts &facts, const Config &config, const slurm::Set
         if (!identity)
             section.problem("tenants", fmt::format("tenant of namespace {}: {}", tenant.ns, identity.error()),
                             "Correct the user or group in berth.yaml.");
-        else if (!may_be_tenant(rules, identity->uid, identity->gid, why))
+        // Of a pattern nobody knows here which namespaces it covers.
+        else if (!may_be_tenant(rules, identity->uid, identity->gid, why) ||
+                 (tenant.ns.find('*') == std::string::npos && !may_be_user_of(rules, tenant.ns, identity->uid, why)))
             section.problem("tenants", fmt::format("tenant {} of namespace {} is refused by berth.conf: {}", tenant.user, tenant.ns, why),
-                            "Change the tenant in berth.yaml, or MinUid and AllowUsers in berth.conf.");
+                            "Change the tenant in berth.yaml, or MinUid, AllowUsers and Namespace in berth.conf.");
     }
     if (config.tenants.empty())
         section.problem("tenants", "berth.yaml has no tenants: every pod is refused",

@@ -5,7 +5,8 @@ import os
 
 from gangs import create_job, jobs_of_owner, kill_pod, running_gang
 from lab import wait_for
-from witness import running_pod
+from test_guard import answer, refusal
+from witness import running_pod, waiting_pod
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = ["--nodes", "2", "--gpus", "2", "--dbd", "--slurm-conf", HERE + "/choices.conf", "--berth-yaml", HERE + "/choices.yaml"]
@@ -100,3 +101,33 @@ def test_completed_gang(lab):
     job = jobs_of_owner(lab, gang)[0]["JobId"]
     got = check_gang(lab, job, "COMPLETED", gang, f"Job default/{gang['metadata']['name']}: 2 pods")
     assert got["ExitCode"] == "0:0" and int(got["ElapsedRaw"]) >= 1
+
+
+# --- who may change what it was
+
+def test_coordinator_cannot_alter_a_placeholder_and_an_operator_can(lab):
+    """Slurm lets a coordinator change every job of the account."""
+    def sacctmgr(*words):
+        lab.slurm.run("sacctmgr", "-i", "-Q", *words)
+
+    def rename(job, name):
+        return ("scontrol", "update", f"JobId={job}", f"JobName={name}")
+    _, job = waiting_pod(lab)
+    name = lab.slurm.job(job)["JobName"]
+    native = lab.slurm.sbatch("--hold", "--account=k8s", user="lab_alice")
+    refusal(lab.slurm.run, *rename(native, "bobs"), user="lab_bob")
+    sacctmgr("add", "coordinator", "account=k8s", "names=lab_bob")
+    try:
+        wait_for(lambda: not answer(lab.slurm.run, *rename(native, "bobs"), user="lab_bob"), what="lab_bob is a coordinator to slurmctld")
+        for word in ("JobName=bobs", "NumCPUs=2", "QOS=low"):
+            said = refusal(lab.slurm.run, "scontrol", "update", f"JobId={job}", word, user="lab_bob")
+            said += lab.log("slurmctld") if lab.slurm.version() < (23, 2) else ""  # a plugin has no other place for it there
+            assert f"{word.split('=')[0]} of job {job} cannot be changed" in said, said
+        assert lab.slurm.job(job)["JobName"] == name
+        lab.slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=5", user="lab_bob")
+        sacctmgr("modify", "user", "lab_bob", "set", "adminlevel=Operator")
+        wait_for(lambda: not answer(lab.slurm.run, *rename(job, "by-operator"), user="lab_bob"), what="lab_bob is an operator to slurmctld")
+        assert lab.slurm.job(job)["JobName"] == "by-operator"
+    finally:
+        sacctmgr("modify", "user", "lab_bob", "set", "adminlevel=None")
+        sacctmgr("delete", "coordinator", "account=k8s", "names=lab_bob")

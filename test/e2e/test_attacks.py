@@ -168,6 +168,28 @@ def test_generous_berth_yaml_is_stopped_in_slurmctld(lab):
     lab.wait_phase(alices, "Running")
 
 
+def test_wrongly_mapped_namespace_is_stopped_in_slurmctld(lab):
+    """A user who may be a tenant, but not this namespace's: berth.conf says whose is whose."""
+    path = f"{lab.dir}/etc/berth-controller.yaml"
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    conf, rules = berth_conf(lab)
+    with changed_file(conf, rules + "Namespace=team-a Users=lab_alice\nNamespace=team-b Users=lab_bob\n"):
+        with changed_file(path, text.replace("namespace: team-a, user: lab_alice", "namespace: team-a, user: lab_bob")):
+            lab.daemon("restart", "berthd:controller")
+            wrong, unlisted, right = lab.create(ns="team-a"), lab.create(), lab.create(ns="team-b")
+            wait_unschedulable(lab, wrong, "namespace team-a must not be uid", "Namespace=team-a in berth.conf")
+            wait_unschedulable(lab, unlisted, "namespace default is not in berth.conf", "add a line Namespace=default")
+            lab.wait_phase(right, "Running")
+            wait_state(lab, lab.slurm.sbatch("--mem=16", wrap="true", user="lab_bob"), "COMPLETED")
+            assert not jobs_of(lab, wrong) and not jobs_of(lab, unlisted)
+        lab.daemon("restart", "berthd:controller")
+        lab.wait_phase(wrong, "Running")
+        assert [job["UserId"].split("(")[0] for job in jobs_of(lab, wrong)] == ["lab_alice"]
+        wait_unschedulable(lab, unlisted, "is not in berth.conf")
+    lab.wait_phase(unlisted, "Running")
+
+
 def test_root_is_no_tenant_by_any_name(lab):
     build = build_directory(lab)
     with open(f"{lab.dir}/etc/berth-controller.yaml", encoding="utf-8") as file:

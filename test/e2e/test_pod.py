@@ -301,6 +301,11 @@ def test_agents_rights_are_no_wider_than_their_part(lab):
     assert may(controller, "patch", ":pods/status") and may(node, "create", ":pods/binding")
     assert may(controller, "create", ":pods/eviction") and not may(node, "create", ":pods/eviction")
     assert not may(controller, "create", ":pods/binding") and not may(node, "patch", ":nodes")
+    # Of claims a node's agent changes what is there, and finds none that it does not know.
+    claims = ":persistentvolumeclaims"
+    assert {verb for verb in ("get", "patch", "list", "watch", "create", "update", "delete", "deletecollection") if may(node, verb, claims)} == {"get", "patch"}
+    assert not may(node, "patch", claims + "/status") and not may(node, "get", ":persistentvolumes")
+    assert not any(may(controller, verb, claims) for verb in ("get", "patch", "create", "update", "delete"))
     for identity in (controller, node):
         for verb, resource in (("get", ":secrets"), ("create", ":pods"), ("update", ":pods"), ("patch", ":pods"), ("create", ":pods/exec"),
                                ("update", ":nodes"), ("delete", ":nodes"), ("patch", ":nodes/status"), ("list", ":configmaps"),

@@ -13,7 +13,7 @@ using namespace berth;
 
 namespace {
 
-constexpr std::uint32_t bridge = 64030, tenant = 1001, table_jobs = 64;
+constexpr std::uint32_t bridge = 64030, tenant = 1001, coordinator = 1002, table_jobs = 64;
 constexpr std::uint32_t placeholder = 12, part = 13;
 
 void write_file(const std::string &path, std::string_view text, mode_t mode) {
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
         return 0;  // no C string holds it
     const std::string_view head = fuzz::take_line(text);
     const bool modify = head.starts_with('m');
-    const std::uint32_t uid = head.ends_with('b') ? bridge : head.ends_with('r') ? 0 : tenant;
+    const std::uint32_t uid = head.ends_with('b') ? bridge : head.ends_with('r') ? 0 : head.ends_with('c') ? coordinator : tenant;
     const std::string_view id = fuzz::take_line(text), comment = fuzz::take_line(text);
     job_desc_msg_t job;
     slurm_init_job_desc_msg(&job);
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     if (head.find('t') != std::string_view::npos)
         job.num_tasks = 64;
 
-    const Verdict verdict = modify ? guard_modify(site(), job, uid, -1) : guard_submit(site(), job, uid);
+    const Verdict verdict = modify ? guard_modify(site(), job, uid, [](std::uint32_t who) { return who == 0; }, -1) : guard_submit(site(), job, uid);
     fuzz::require((verdict.code == SLURM_SUCCESS) == verdict.message.empty(), "a refusal says why, and nothing else says anything");
     std::string why;
     const auto ticket = parse_ticket(comment, why);
@@ -79,8 +79,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
         fuzz::require(job.user_id == ticket->user && job.user_id != 0 && job.group_id != 0, "a placeholder is its tenant's, never root's");
         fuzz::require(variables.size() == 1 && std::string_view(variables[0]).ends_with(comment), "a placeholder is sealed");
     }
-    if (modify && uid == tenant && job.num_tasks == 64 && (id == "12" || id == "12,14" || id == "12+1" || id == " 12"))
-        fuzz::require(verdict.code != SLURM_SUCCESS, "a tenant does not change the size of a placeholder", id);
+    if (modify && (uid == tenant || uid == coordinator) && job.num_tasks == 64 && (id == "12" || id == "12,14" || id == "12+1" || id == " 12"))
+        fuzz::require(verdict.code != SLURM_SUCCESS, "neither tenant nor coordinator changes the size of a placeholder", id);
     for (char *&variable : variables)
         slurm_xfree(reinterpret_cast<void **>(&variable));
     slurm_xfree(reinterpret_cast<void **>(&job.job_id_str));

@@ -1,6 +1,8 @@
 // berth.conf, inside slurmctld.
 #include "jobsubmit/rules.h"
 
+#include <algorithm>
+
 #include "test/fuzz/fuzz.h"
 
 using namespace berth;
@@ -14,11 +16,18 @@ std::optional<std::uint32_t> users(const std::string &user) {
                                                                                                         : std::nullopt;
 }
 
+std::string name_of(std::uint32_t uid) { return uid == 64030 ? "slurm" : std::to_string(uid); }
+
 std::string written(const Rules &rules) {
     std::string out = "BridgeUser=" + rules.bridge_user + "\nKeyFile=" + rules.key_file + "\nMinUid=" + std::to_string(rules.min_uid) +
                       "\nNotifySocket=" + rules.notify_socket + "\nPlaceholderTable=" + rules.placeholder_table + "\n";
     for (std::size_t i = 0; i < rules.allow_uids.size(); ++i)
-        out += (i == 0 ? "AllowUsers=" : ",") + (rules.allow_uids[i] == 64030 ? "slurm" : std::to_string(rules.allow_uids[i]));
+        out += (i == 0 ? "AllowUsers=" : ",") + name_of(rules.allow_uids[i]);
+    for (const NamespaceUsers &line : rules.namespaces) {
+        out += "\nNamespace=" + line.pattern + " Users=";
+        for (std::size_t i = 0; i < line.uids.size(); ++i)
+            out += (i == 0 ? "" : ",") + name_of(line.uids[i]);
+    }
     return out;
 }
 
@@ -39,5 +48,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     fuzz::require(back && *back == *rules, "rules read back as they were", written(*rules));
     for (const std::uint32_t uid : {0U, 99U, 0xfffffffeU, 0xffffffffU})
         fuzz::require(!may_be_tenant(*rules, uid, 1000, why) && !may_be_tenant(*rules, 1000, uid, why), "root and nobody are no tenants");
+    for (const NamespaceUsers &line : rules->namespaces) {
+        fuzz::require(!line.uids.empty() && !line.pattern.empty(), "a namespace has users");
+        fuzz::require(!may_be_user_of(*rules, line.pattern, 0xfffffffeU, why), "a namespace is nobody else", line.pattern);
+    }
+    const auto all = [](const NamespaceUsers &line) { return line.pattern == "*"; };
+    if (!rules->namespaces.empty() && std::none_of(rules->namespaces.begin(), rules->namespaces.end(), all))
+        fuzz::require(!may_be_user_of(*rules, "/", 64030, why), "what is not listed is refused");
     return 0;
 }
