@@ -92,21 +92,21 @@ def hang_up(lab, name):
     os.kill(int(lab.daemon("pid", f"berthd:{name}")), signal.SIGHUP)
 
 
-def reload_commands(*files):
-    """What `systemctl reload` runs with this unit and its drop-ins: an empty ExecReload= forgets those before it."""
+def unit_commands(setting, *files):
+    """What systemd runs for ExecReload or the like with this unit and its drop-ins: an empty one forgets those before it."""
     commands = []
     for name in files:
         with open(os.path.join(UNITS, name), encoding="utf-8") as file:
             for line in file:
                 key, _, value = line.strip().partition("=")
-                if key == "ExecReload":
+                if key == setting:
                     commands = commands + [value] if value else []
     return commands
 
 
 def systemctl_reload(lab, name):
     """Runs the unit's own commands, as the unit's user and with the paths of the lab, until one fails as systemd does: (status, what it said)."""
-    commands = reload_commands("berthd.service", "controller.conf") if name == "controller" else reload_commands("berthd.service")
+    commands = unit_commands("ExecReload", "berthd.service", *(["controller.conf"] if name == "controller" else []))
     assert len(commands) == 2, commands
     with open(f"{lab.dir}/daemons/berthd:{name}/run", encoding="utf-8") as file:
         berthd = re.search(r"(\S*/berthd) --config (\S+)", file.read())
@@ -124,6 +124,9 @@ def systemctl_reload(lab, name):
 
 def test_systemctl_reload_fails_where_the_agent_keeps_the_old_configuration(lab):
     """The commands are those in etc/systemd; what they try must not be less than what the agent tries."""
+    for drop_ins in ([], ["controller.conf"], ["node.conf"]):
+        [start] = unit_commands("ExecStart", "berthd.service", *drop_ins)
+        assert unit_commands("ExecReload", "berthd.service", *drop_ins)[1] == start.replace("berthd", "berthd --check-config", 1), drop_ins
     for name in ("controller", "n1"):
         with edited(lab, name) as edit:
             taken = lab.log(f"berthd:{name}").count("is good: starting anew")
