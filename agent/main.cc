@@ -126,7 +126,7 @@ int main(int argc, char **argv) {
         "the node role binds the pod where Slurm placed that job. See berthd(8)."};
     app.name("berthd");
     app.add_option("-c,--config", options.config_path, "Configuration file")->type_name("FILE")->capture_default_str();
-    app.add_flag("--check-config", options.check_config, "Check the configuration file and exit; starts nothing");
+    app.add_flag("--check-config", options.check_config, "Check the configuration file, with a role also what that role needs, and exit");
     app.add_flag("--controller", options.controller, "Run the controller role (on the slurmctld host)");
     app.add_option("--node", options.node_name, "Run the node role for the Slurm node NAME")->type_name("NAME");
     app.add_option("--log-level", options.log_level,
@@ -140,9 +140,10 @@ int main(int argc, char **argv) {
         return app.exit(error) == 0 ? 0 : kExitUsage;
     }
 
-    if (options.check_config)
+    const bool has_role = options.controller || !options.node_name.empty();
+    if (options.check_config && !has_role)
         return check_config(options.config_path, stdout, stderr);
-    if (!options.controller && options.node_name.empty()) {
+    if (!has_role) {
         fmt::print(stderr, "berthd: no role is given: use --controller, --node NAME, or both\n");
         return kExitUsage;
     }
@@ -151,6 +152,8 @@ int main(int argc, char **argv) {
         fmt::print(stderr, "berthd: --node: \"{}\" is not a node name that Slurm has\n", options.node_name);
         return kExitUsage;
     }
+    if (options.check_config)
+        return check_as_reload({options.config_path, options.controller, options.node_name}, stdout, stderr);
     const Result<Config> config = trusted_config(options.config_path);
     if (!config) {
         fmt::print(stderr, "berthd: {}\n", config.error());

@@ -51,6 +51,11 @@ Result<void> could_start(Loop &loop, const Config &config, const Duties &duties)
     return {};
 }
 
+Result<void> is_good(Loop &loop, const Duties &duties) {
+    const Result<Config> config = trusted_config(duties.config_path);
+    return config ? could_start(loop, *config, duties) : Error{config.error()};
+}
+
 }  // namespace
 
 Result<Config> trusted_config(const std::string &path) {
@@ -61,12 +66,21 @@ Result<Config> trusted_config(const std::string &path) {
     return config;
 }
 
+int check_as_reload(const Duties &duties, std::FILE *out, std::FILE *err) {
+    Loop loop;
+    if (const Result<void> good = is_good(loop, duties); !good) {
+        fmt::print(err, "{}\n", good.error());
+        return 1;
+    }
+    fmt::print(out, "{}: ok\n", duties.config_path);
+    return 0;
+}
+
 void tell_ready(const std::string &status) { sd_notify(0, ("READY=1\nSTATUS=" + status).c_str()); }
 
 void reload(Loop &loop, const Duties &duties) {
     sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_microseconds()).c_str());
-    const Result<Config> config = trusted_config(duties.config_path);
-    const Result<void> good = config ? could_start(loop, *config, duties) : Error{config.error()};
+    const Result<void> good = is_good(loop, duties);
     if (good) {
         log::info("SIGHUP: {} is good: starting anew with it", duties.config_path);
         start_anew();

@@ -4,6 +4,7 @@
 // way of taking over a setting has to be right. If it is wrong nothing changes, and log and `systemctl status` say why.
 #pragma once
 
+#include <cstdio>
 #include <string>
 
 #include "agent/config.h"
@@ -20,6 +21,11 @@ struct Duties {
 
 // The configuration as a berthd that starts would take it.
 Result<Config> trusted_config(const std::string &path);
+
+// `berthd --check-config` with a role: what a reload of that role would say of the file, in the words of check_config() (agent/config_check.h). Run
+// by the same user, it fails exactly where the reload keeps the old configuration. May make the node's run directory, as the role does; asks no
+// server.
+int check_as_reload(const Duties &duties, std::FILE *out, std::FILE *err);
 
 // Returns only when the new configuration is not used. Loop's thread.
 void reload(Loop &loop, const Duties &duties);

@@ -8,8 +8,11 @@ import select
 import shlex
 import signal
 import socket
+import subprocess
 
 from lab import wait_for
+
+UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../etc/systemd")
 
 
 class Systemd:
@@ -87,6 +90,74 @@ def edited(lab, name):
 
 def hang_up(lab, name):
     os.kill(int(lab.daemon("pid", f"berthd:{name}")), signal.SIGHUP)
+
+
+def unit_commands(setting, *files):
+    """What systemd runs for ExecReload or the like with this unit and its drop-ins: an empty one forgets those before it."""
+    commands = []
+    for name in files:
+        with open(os.path.join(UNITS, name), encoding="utf-8") as file:
+            for line in file:
+                key, _, value = line.strip().partition("=")
+                if key == setting:
+                    commands = commands + [value] if value else []
+    return commands
+
+
+def systemctl_reload(lab, name):
+    """Runs the unit's own commands, as the unit's user and with the paths of the lab, until one fails as systemd does: (status, what it said)."""
+    commands = unit_commands("ExecReload", "berthd.service", *(["controller.conf"] if name == "controller" else []))
+    assert len(commands) == 2, commands
+    with open(f"{lab.dir}/daemons/berthd:{name}/run", encoding="utf-8") as file:
+        berthd = re.search(r"(\S*/berthd) --config (\S+)", file.read())
+    for command in commands:
+        words = shlex.split(command.replace("%l", name).replace("$MAINPID", lab.daemon("pid", f"berthd:{name}")))
+        if words[0] == "/usr/sbin/berthd":
+            words = [berthd[1], "--config", berthd[2], *words[1:]]
+            if name == "controller":
+                words = ["setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", *words]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=lab.env)
+        if done.returncode != 0:
+            break
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_systemctl_reload_fails_where_the_agent_keeps_the_old_configuration(lab):
+    """The commands are those in etc/systemd; what they try must not be less than what the agent tries."""
+    for drop_ins in ([], ["controller.conf"], ["node.conf"]):
+        [start] = unit_commands("ExecStart", "berthd.service", *drop_ins)
+        assert unit_commands("ExecReload", "berthd.service", *drop_ins)[1] == start.replace("berthd", "berthd --check-config", 1), drop_ins
+    for name in ("controller", "n1"):
+        with edited(lab, name) as edit:
+            taken = lab.log(f"berthd:{name}").count("is good: starting anew")
+            refused = lab.log(f"berthd:{name}").count("is not used")
+            wrong = [("a key that nobody knows", lambda text: text + "tenents: []\n", r"berth-\S+\.yaml:\d+: .*tenents"),
+                     ("no kubeconfig", lambda text: re.sub("kubeconfig: .*", "kubeconfig: /nonexistent/kubeconfig", text), "/nonexistent/kubeconfig: No such file"),
+                     ("a kubeconfig that is none", lambda text: re.sub("kubeconfig: .*", f"kubeconfig: {lab.dir}/kubernetes/ca.crt", text), "ca.crt")]
+            if name == "controller":
+                wrong.append(("no directory", lambda text: re.sub("notify_socket: .*", "notify_socket: /nonexistent/notify.sock", text), "notify_socket: /nonexistent/: No such"))
+            else:
+                wrong.append(("no key", lambda text: re.sub("key_file: .*", "key_file: /nonexistent/key", text), "/nonexistent/key: No such"))
+            for what, change, words in wrong:
+                edit(change)
+                status, said = systemctl_reload(lab, name)
+                assert status == 1 and re.search(words, said) and len(said.splitlines()) == 1, (name, what, status, said)
+                refused += 1
+                wait_for(lambda refused=refused: lab.log(f"berthd:{name}").count("is not used") == refused, what=f"{name} keeps the old one: {what}")
+                assert re.search(words, [line for line in lab.log(f"berthd:{name}").splitlines() if "is not used" in line][-1]), "both say the same"
+            # One that others may write is not believed, however good it is.
+            edit(lambda text: text.replace("log_level: debug", "log_level: info"))
+            path = f"{lab.dir}/etc/berth-{name}.yaml"
+            os.chmod(path, 0o666)
+            try:
+                status, said = systemctl_reload(lab, name)
+            finally:
+                os.chmod(path, 0o644)
+            assert status == 1 and path in said, (name, status, said)
+            wait_for(lambda refused=refused: lab.log(f"berthd:{name}").count("is not used") == refused + 1, what=f"{name} does not believe it either")
+            status, said = systemctl_reload(lab, name)
+            assert status == 0 and ": ok" in said, (name, status, said)
+            wait_for(lambda: lab.log(f"berthd:{name}").count("is good: starting anew") == taken + 1, what=f"{name} has taken the good one")
 
 
 def test_good_change_counts_and_pods_run_on(lab):

@@ -3,15 +3,14 @@
 import json
 import os
 import re
-import shutil
-import subprocess
-import tempfile
+import signal
 import time
 import urllib.error
 import urllib.request
 
+from browser import Page
 from gangs import create_group, join_group
-from lab import Skip, wait_for
+from lab import wait_for
 
 LAB = ["--nodes", "4", "--gpus", "4", "--slurm-conf", os.path.join(os.path.dirname(os.path.abspath(__file__)), "gang_slurm.conf")]
 LIMIT = {"slurmjob.slinky.slurm.net/timelimit": "90"}
@@ -160,36 +159,167 @@ def test_drained_nodes_are_counted_by_cause(lab):
     wait_for(lambda: metrics(lab)['berth_nodes_drained{cause="kubernetes"}'] == 0, what="it is resumed")
 
 
-def chromium(directory, url, *options):
-    """What Chromium makes of the page."""
-    done = subprocess.run(["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                           f"--user-data-dir={directory}/profile", "--virtual-time-budget=4000", *options, url],
-                          capture_output=True, text=True, check=False, timeout=150, env={**os.environ, "HOME": directory})
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+def test_requests_that_nobody_answers_are_counted(lab):
+    """By both roles, and they go on counting answers when there are some again."""
+    wait_for(lambda: get(lab, "/readyz")[0] == 200, what="the controller is ready")
+    unanswered = lambda agent: total(metrics(lab, agent), "berth_kubernetes_requests_total", 'code="none"')
+    answered = lambda agent: total(metrics(lab, agent), "berth_kubernetes_requests_total", 'code="2xx"')
+    before = {agent: unanswered(agent) for agent in ("controller", "n1")}
+    lab.daemon("stop", "kube-apiserver")
+    try:
+        for agent, count in before.items():
+            wait_for(lambda agent=agent, count=count: unanswered(agent) > count, what=f"{agent} counts what the API server does not answer")
+    finally:
+        lab.daemon("start", "kube-apiserver")
+    for agent in before:
+        count = answered(agent)
+        wait_for(lambda agent=agent, count=count: answered(agent) > count, what=f"{agent} has answers again")
+    wait_for(lambda: get(lab, "/readyz")[0] == 200, what="the controller is ready again")
+
+
+def open_page(lab, query=""):
+    page = Page(f"http://127.0.0.1:{port(lab, 'controller')}/{query}")
+    wait_for(lambda: page.js("document.getElementById('age') && document.getElementById('age').textContent") == "live", what="the page has heard from berthd")
+    return page
 
 
 def test_page_in_chromium_shows_who_waits_and_who_runs(lab):
-    if not shutil.which("chromium"):
-        raise Skip("chromium is not installed: test/install-packages")
-    fill(lab)
+    _, running_pod, waiting_pod = fill(lab)
     group = create_group(lab, 6, name="ring")
     join_group(lab, group, 4, cpu=1)
     lab.create(name="wrong-partition", ns="team-b", annotations={"slurmjob.slinky.slurm.net/partition": "secret"})
     wait_for(lambda: '"gathering"' in get(lab, "/status.json")[1] and '"refused"' in get(lab, "/status.json")[1], what="a gang and a refusal are known")
-    wait_for(lambda: '"running-one"' in get(lab, "/status.json")[1] and '"reason":"Resources' in get(lab, "/status.json")[1], what="both are known")
-    url = f"http://127.0.0.1:{port(lab, 'controller')}/"
-    with tempfile.TemporaryDirectory() as directory:
-        page = chromium(directory, url, "--dump-dom")
+    wait_for(lambda: workload(lab, running_pod) and workload(lab, waiting_pod)["reason"].startswith("Resources"), what="both are known")
+    wait_for(lambda: workload(lab, waiting_pod)["start"], what="Slurm expects a start")
+    with open_page(lab, "?scheme=light") as page:
         # BERTH_SCREENSHOT=docs/status.png makes the picture of the README.
         if picture := os.environ.get("BERTH_SCREENSHOT"):
-            chromium(directory, url + "?scheme=light", "--window-size=1180,1010", f"--screenshot={os.path.abspath(picture)}")
-    queue = re.search(r'<ol[^>]* id="queue">(.*?)</ol>', page, re.S)[1]
-    running = re.search(r'<ol[^>]* id="running">(.*?)</ol>', page, re.S)[1]
-    assert "waiting-one" in queue and "Resources" in queue and "running-one" not in queue, queue
-    assert "4 of 6 pods are there" in queue and queue.count('class="here"') == 4, queue
-    assert "wrong-partition" in queue and "Refused" in queue, queue
-    assert "running-one" in running and "waiting-one" not in running, running
-    nodes = re.search(r'<div id="nodes".*?</section>', page, re.S)[0]
-    assert all(f"<b>{name}</b>" in nodes for name in lab.nodes) and "sweep" in nodes and 'class="k-pods"' in nodes, nodes
+            page.picture(os.path.abspath(picture))
+        html = page.js("document.documentElement.outerHTML")
+        queue, running = ({row.partition("/")[2]: row for row in page.text(f"#{name} .row")} for name in ("queue", "running"))
+        row = lambda rows, name: next((text for key, text in rows.items() if key.startswith(name)), None)
+        assert row(running, "running-one") and not row(queue, "running-one"), (queue, running)
+        assert "Resources" in row(queue, "waiting-one") and not row(running, "waiting-one"), (queue, running)
+        assert "4 of 6 pods are there" in row(queue, "ring") and len(page.text("#queue .gang .here")) == 4, queue
+        assert "Refused" in row(queue, "wrong-partition") and "needs a change" in row(queue, "wrong-partition"), queue
+        # The native job has a limit of 40 minutes, and the pods 90.
+        expected = re.search(r"starts in (\d+) min", row(queue, "waiting-one"))
+        assert expected and 20 <= int(expected[1]) <= 90, row(queue, "waiting-one")
+        assert "start not known" in row(queue, "ring"), queue
+        nodes = re.search(r'<div id="nodes".*?</section>', html, re.S)[0]
+        assert all(f"<b>{name}</b>" in nodes for name in lab.nodes) and "sweep" in nodes and 'class="k-pods"' in nodes, nodes
+        # The plot has a point for each pod that was bound, inside the picture, and says which.
+        landings = status(lab)["landings"]
+        points = page.js("[...document.querySelectorAll('#plot circle')].map(c => [c.textContent, c.cx.baseVal.value, c.cy.baseVal.value, "
+                         "c.ownerSVGElement.viewBox.baseVal.width, c.ownerSVGElement.viewBox.baseVal.height])")
+        assert len(points) == len(landings) >= 4 and any("running-one: " in point[0] for point in points), (points, landings)
+        assert all(0 <= x <= width and 0 <= y <= height for _, x, y, width, height in points), points
+        assert "median" in page.text("#plot svg")[0]
+        # The events: how one came to its job, and why another did not.
+        lines = page.text("#log li")
+        assert any("waiting-one has job" in line for line in lines), lines
+        assert any("wrong-partition" in line for line in lines), lines
+        assert not page.js("document.querySelector('script[src], link[rel=stylesheet], img[src^=http]')"), "nothing from elsewhere"
 test_page_in_chromium_shows_who_waits_and_who_runs.timeout = 400
+
+
+def test_page_in_chromium_is_live(lab):
+    with open_page(lab) as page:
+        page.js("window.opened_once = 1")
+        pod = lab.create(name="newcomer", run_for="10m")
+        lab.wait_phase(pod, "Running")
+        shows = lambda selector, words: any(words in text for text in page.text(selector))
+        wait_for(lambda: shows("#running .row", "newcomer"), what="the newcomer appears")
+        wait_for(lambda: shows("#plot circle", "newcomer: "), what="its point is in the plot")
+        lab.delete(pod)
+        lab.wait_gone(pod)
+        wait_for(lambda: not shows("#running .row", "newcomer"), what="it has gone from the page")
+        # An error of berthd's is on the page, and stands out.
+        path = f"{lab.dir}/etc/berth-controller.yaml"
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        try:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write("tenents: []\n")
+            os.kill(int(lab.daemon("pid", "berthd:controller")), signal.SIGHUP)
+            wait_for(lambda: shows("#log .error", "the new configuration is not used"), what="the error is shown")
+        finally:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(before)
+        # A page that hears nothing says so, and goes on by itself.
+        lab.daemon("stop", "berthd:controller")
+        wait_for(lambda: "berthd does not answer" in page.text("#trouble")[0].replace("Berthd", "berthd"), what="the page says that berthd is away")
+        lab.daemon("start", "berthd:controller")
+        wait_for(lambda: page.text("#trouble")[0] == "" and page.text("#age") == ["live"], what="the page is live again")
+        assert page.js("window.opened_once") == 1, "it was never loaded again"
+test_page_in_chromium_is_live.timeout = 400
+
+
+def test_page_in_chromium_can_be_used_by_keyboard(lab):
+    fill(lab)
+    with open_page(lab) as page:
+        wait_for(lambda: len(page.text("[data-row]")) >= 5, what="the workloads are listed")
+        focus = lambda: page.js("document.activeElement.id || document.activeElement.dataset.key || document.activeElement.className || ''")
+        for key, where in (("1", "h-nodes"), ("2", "h-queue"), ("3", "h-running"), ("4", "h-plot"), ("5", "h-log")):
+            page.key(key)
+            assert focus() == where, (key, focus())
+        page.key("j")
+        assert focus() == "w default/waiting-one", focus()
+        page.key("j")
+        first = focus()
+        assert first.startswith("w default/") and first != "w default/waiting-one", first
+        page.key("k")
+        assert focus() == "w default/waiting-one", focus()
+        # The reader's place stays when the page is drawn anew.
+        waited = page.text("#queue .sub")
+        wait_for(lambda: page.text("#queue .sub") != waited, what="the queue was drawn anew")
+        assert focus() == "w default/waiting-one", focus()
+        page.key("/")
+        assert focus() == "find", focus()
+        for letter in "train-1":
+            page.key(letter)
+        assert len(page.text("#running .row")) == 1 and "train-1" in page.text("#running .row")[0], page.text("#running .row")
+        assert page.text("#queue .empty") == ["Nothing that waits matches."], page.text("#queue .empty")
+        page.key("Escape")
+        assert len(page.text("#running .row")) == 4 and page.js("document.getElementById('find').value") == "", page.text("#running .row")
+        pressed = lambda: page.js("document.getElementById('only-bad').getAttribute('aria-pressed')")
+        page.key("w")
+        assert pressed() == "true" and not page.text("#log .info"), page.text("#log .info")
+        page.key("Escape")
+        assert pressed() == "false" and page.text("#log .info")
+        scheme = page.js("getComputedStyle(document.body).backgroundColor")
+        page.key("t")
+        assert page.js("getComputedStyle(document.body).backgroundColor") != scheme, "light or dark"
+        page.key("?")
+        assert page.js("document.getElementById('help').open")
+        page.key("Escape")
+        wait_for(lambda: not page.js("document.getElementById('help').open"), what="the help is closed")
+        # By Tab alone everything that can be used is reached, and the focus is seen.
+        page.js("document.activeElement.blur(); window.scrollTo(0, 0)")
+        reached = set()
+        for _ in range(30):
+            page.key("Tab")
+            reached.add(focus())
+            outline = page.js("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none" or page.js("document.activeElement === document.body"), focus()
+        assert {"skip", "scheme", "keys", "find", "only-bad", "log", "w default/waiting-one"} <= reached, reached
+test_page_in_chromium_can_be_used_by_keyboard.timeout = 400
+
+
+def test_page_in_chromium_fits_a_small_screen(lab):
+    fill(lab)
+    lab.create(name="a-pod-with-a-name-that-is-as-long-as-people-make-them-when-a-tool-does-it-for-them", ns="team-b",
+               annotations={"slurmjob.slinky.slurm.net/partition": "secret"})
+    wait_for(lambda: '"refused"' in get(lab, "/status.json")[1], what="the refusal is known")
+    with open_page(lab) as page:
+        wait_for(lambda: len(page.text("[data-row]")) >= 6, what="the workloads are listed")
+        for width in (360, 768, 1180):
+            page.resize(width, 740)
+            wait_for(lambda width=width: page.js("innerWidth") == width, what="the screen is small")
+            # What is clipped or scrolls inside its own box is not counted; the skip link is out of sight until it has the focus.
+            wide = page.js("[...document.querySelectorAll('body *')].filter(e => !e.closest('.skip, svg, dialog') && e.getBoundingClientRect().right > innerWidth + 0.5)"
+                           ".map(e => e.tagName + '#' + e.id + '.' + e.className)")
+            assert page.js("document.documentElement.scrollWidth") <= width and not wide, (width, page.js("document.documentElement.scrollWidth"), wide)
+            assert page.js("document.getElementById('plot').getBoundingClientRect().width") > width / 4
+            assert page.js("getComputedStyle(document.getElementById('queue')).display") != "none"
+test_page_in_chromium_fits_a_small_screen.timeout = 400

@@ -177,8 +177,12 @@ daemon_kill() {
 
 daemon_names() { (cd "$lab_dir/daemons" 2> /dev/null && ls -d -- *) | cat; }
 
-# daemon_log_tail NAME : the end of its log, for messages about why it is not there.
+# daemon_log_tail NAME : the end of its log, for messages about why it is not there; and of what it said before it had one.
 daemon_log_tail() {
-    echo "--- $lab_dir/log/$1.log" >&2
-    tail -n 20 "$lab_dir/log/$1.log" >&2
+    local log
+    for log in "$lab_dir/log/$1.log" "$lab_dir/log/$1.err"; do
+        [ -e "$log" ] || continue
+        echo "--- $log" >&2
+        tail -n 20 "$log" >&2
+    done
 }
