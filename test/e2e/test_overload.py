@@ -1,7 +1,7 @@
 """More than fits: thousands of pods at once, a slurmctld that has no room, an API server that is busy or slow.
 
 slurmctld's table is small here (MaxJobCount=200, so that half of it, 100, are the most placeholders), and the flood has 2,000 pods.
-BERTH_FLOOD=20000 test/e2e/run --filter overload is the long form.
+BERTH_FLOOD=20000 test/e2e/run --jobs 1 --filter overload.a_ is the long form: MaxJobCount=10000, 20,000 pods, and 4,000 jobs of theirs.
 """
 
 import contextlib
@@ -12,12 +12,16 @@ import threading
 import time
 
 from flood import COUNT, Flood, Native, rss_mb
-from handover import slurm_conf
-from lab import wait_for
-from witness import bindings, fill, placeholders, scheduled, wait_job, wait_unschedulable
+from handover import slurm_conf, temporary
+from lab import holds_for, wait_for
+from witness import bindings, fill, placeholders, wait_job, wait_unschedulable
 
-LAB = ["--nodes", "3", "--slurm-conf", os.path.join(os.path.dirname(os.path.abspath(__file__)), "overload.conf")]
-MAX_JOB_COUNT, PLACES = 200, 100
+LONG = COUNT > 2000
+SLOWER = max(1, COUNT // 2000)  # how much longer the long form may take
+MAX_JOB_COUNT = COUNT // 2 if LONG else 200
+PLACES = MAX_JOB_COUNT // 2
+SHARE = PLACES * 4 // 5  # one namespace's, when it is alone
+LAB = ["--nodes", "3", "--slurm-conf", temporary(f"MaxJobCount={MAX_JOB_COUNT}\nMinJobAge=10\n", ".conf")]
 MOST_MB = 150
 LIVE = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING")
 
@@ -40,11 +44,10 @@ def test_a_flood_waits_its_turn_while_others_and_native_jobs_do_not(lab):
         lab.daemon("kill", "berthd:controller")
         lab.daemon("start", "berthd:controller")
         flood.join()
-        # One namespace alone has four fifths of the places.
-        wait_for(lambda: len(live_jobs(lab)) >= PLACES * 4 // 5, 120, "the flood has its share of Slurm's queue", 0.5)
+        wait_for(lambda: len(live_jobs(lab)) >= SHARE, 120 * SLOWER, "the flood has its share of Slurm's queue", 0.5)
         last = next(pod for pod in flood.pods() if pod["metadata"]["name"] == f"flood-{COUNT - 1}")
         waits = last if not lab.get(last)["spec"].get("nodeName") else flood.pods()[-1]
-        text = wait_unschedulable(lab, waits, "this pod waits its turn in the controller", deadline=120)
+        text = wait_unschedulable(lab, waits, "this pod waits its turn in the controller", deadline=120 * SLOWER)
         assert re.search(f"namespace team-b has its share of the {PLACES} places .*controller.max_placeholders", text), text
         # Its nodes are full of the flood's pods, which run for an hour: it is queued in Slurm at once, and starts when there is room.
         other = lab.create(ns="team-a", run_for="0s")
@@ -58,8 +61,8 @@ def test_a_flood_waits_its_turn_while_others_and_native_jobs_do_not(lab):
         now, most = rss_mb(lab, "berthd:controller")
         print(f"         {COUNT} pods: the controller has {now} MB, at most {most} MB")
         assert most < MOST_MB
-        flood.delete_all()
-        wait_for(lambda: not live_jobs(lab), 180, "no placeholder is left", 0.2)
+        flood.delete_all(300 * SLOWER)
+        wait_for(lambda: not live_jobs(lab), 180 * SLOWER, "no placeholder is left", 0.2)
         native.verify()
 
 
@@ -67,31 +70,46 @@ test_a_flood_waits_its_turn_while_others_and_native_jobs_do_not.timeout = 240 + 
 
 
 def test_a_controller_that_starts_among_thousands_writes_and_submits_nothing_again(lab):
+    count = COUNT if LONG else COUNT // 2
     filler = fill(lab)
-    flood = Flood(lab, COUNT // 2)
+    flood = Flood(lab, count)
     flood.join()
-    wait_for(lambda: len(live_jobs(lab)) == PLACES * 4 // 5, 120, "the flood has its share of Slurm's queue", 0.5)
+    wait_for(lambda: len(live_jobs(lab)) == SHARE, 120 * SLOWER, "the flood has its share of Slurm's queue", 0.5)
 
     def all_told():
         return all(c.get("message") for pod in flood.pods() for c in [scheduled_of(pod)])
-    wait_for(all_told, 180, "each pod is told why it waits", 1)
+    wait_for(all_told, 180 * SLOWER, "each pod is told why it waits", SLOWER)
     before = live_jobs(lab)
+    assert all(len(jobs) == 1 for jobs in before.values()), "a pod has two live placeholders"
     versions = {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in flood.pods()}
     lab.daemon("kill", "berthd:controller")
-    lab.daemon("start", "berthd:controller")
-    began = time.monotonic()
     new = lab.create(ns="team-a")
-    wait_job(lab, new, 60)  # so it is at work
-    print(f"         among {COUNT // 2} pods it is at work after {time.monotonic() - began:.1f} s, with {rss_mb(lab, 'berthd:controller')[1]} MB")
+    began = time.monotonic()
+    lab.daemon("start", "berthd:controller")
+    # Its first pod has its job, so it is at work.
+    job = wait_for(lambda: next((job["id"] for job in lab.slurm.jobs() if job["name"] == f"team-a/{new['metadata']['name']}"), None), 60 * SLOWER,
+                   "the controller submits")
+    print(f"         among {count} pods and {len(before)} jobs it is at work after {time.monotonic() - began:.1f} s, "
+          f"with {rss_mb(lab, 'berthd:controller')[1]} MB")
+    # Slurm counts its jobs: none was submitted before this one, nor after it, not even one that was taken back at once.
+    assert job == max(int(job) for jobs in before.values() for job in jobs) + 1
+    rewritten = [pod for pod in flood.pods() if versions[pod["metadata"]["uid"]] != pod["metadata"]["resourceVersion"]]
+    assert len(rewritten) <= PLACES, f"{len(rewritten)} conditions were written again"
+    holds_for(lambda: max(job["id"] for job in lab.slurm.jobs()) == job, 6, "nothing more is submitted, for longer than controller.reconcile", 0.5)
     after = live_jobs(lab)
     after.pop(new["metadata"]["uid"])
     assert after == before
-    rewritten = [pod for pod in flood.pods() if versions[pod["metadata"]["uid"]] != pod["metadata"]["resourceVersion"]]
-    assert len(rewritten) <= PLACES, f"{len(rewritten)} conditions were written again"
+    assert rss_mb(lab, "berthd:controller")[1] < MOST_MB
+    marker = lab.slurm.sbatch("-H")
+    assert marker == job + 1
+    lab.slurm.scancel(marker)
     lab.delete(new, grace=0)
-    flood.delete_all()
+    flood.delete_all(300 * SLOWER)
     lab.slurm.scancel(str(filler))
-    wait_for(lambda: not live_jobs(lab), 180, "no placeholder is left", 0.2)
+    wait_for(lambda: not live_jobs(lab), 180 * SLOWER, "no placeholder is left", 0.2)
+
+
+test_a_controller_that_starts_among_thousands_writes_and_submits_nothing_again.timeout = 240 + COUNT // 10
 
 
 def scheduled_of(pod):
@@ -100,12 +118,12 @@ def scheduled_of(pod):
 
 def test_a_full_table_of_jobs_is_waited_out(lab):
     """Full to the last record with native jobs; an array counts as many as it has tasks. The controller may have looked, or be told by slurmctld."""
-    native = lab.slurm.sbatch("-H", f"--array=1-{MAX_JOB_COUNT - 1}")
+    natives = [lab.slurm.sbatch("-H", f"--array=1-{min(1000, MAX_JOB_COUNT - 1 - taken)}") for taken in range(0, MAX_JOB_COUNT - 1, 1000)]
     pod = lab.create(run_for="0s")
     text = wait_unschedulable(lab, pod, "this pod waits its turn in the controller")
     assert f"MaxJobCount {MAX_JOB_COUNT}" in text or "MaxJobCount allows" in text, text
     assert not placeholders(lab).get(pod["metadata"]["uid"])
-    lab.slurm.scancel(str(native))
+    lab.slurm.scancel(*natives)
     lab.wait_phase(pod, "Succeeded", 120)
 
 
