@@ -3,10 +3,13 @@
     with FaultyApi(lab) as api:              the node agents talk to it while the block lasts
         api.lose(is_binding, "answer")       the next such request is carried out, and its answer never comes
         api.lose(is_binding, "request")      the next such request never reaches the server
+        api.delay(is_binding, 31)            the next such request is carried out, and its answer comes after 31 s
         with api.hushed():                   watches stay open and tell nothing; all else goes on
         api.lost()                           how many were lost so far
+        api.asked()                          how many requests there were so far, of all kinds
 
-A real server shows both when it, or the network, dies at the right instant; nobody can make it do so on demand.
+FaultyApi(lab, controller=True): the controller, too. A real server shows all this when it, or the network, dies at the right instant or is slow; nobody
+can make it do so on demand.
 """
 
 import contextlib
@@ -24,6 +27,11 @@ NOT_PASSED_ON = ("host", "connection", "accept-encoding", "content-length")
 
 def is_binding(method, path):
     return method == "POST" and path.partition("?")[0].endswith("/binding")
+
+
+def is_list_by(field):
+    """A list of pods with this field selector: nodes ask for their own by spec.nodeName, the controller by spec.schedulerName."""
+    return lambda method, path: method == "GET" and "/pods?" in path and "watch=1" not in path and f"fieldSelector={field}" in path
 
 
 class Front(http.server.BaseHTTPRequestHandler):
@@ -49,6 +57,8 @@ class Front(http.server.BaseHTTPRequestHandler):
         if what == "answer":
             response.read()
             return self.cut()
+        if isinstance(what, int):
+            self.server.faults.over.wait(what)
         self.send_response(response.status)
         for key, value in response.getheaders():
             if key in ("Content-Type", "Retry-After"):
@@ -71,8 +81,11 @@ class Front(http.server.BaseHTTPRequestHandler):
 
 
 class FaultyApi:
-    def __init__(self, lab):
-        self._lab, self._lock, self._wanted, self._lost = lab, threading.Lock(), [], 0
+    def __init__(self, lab, controller=False):
+        self._lab, self._lock, self._wanted, self._lost, self._asked = lab, threading.Lock(), [], 0, 0
+        self._identities = "berth-*" if controller else "berth-node-*"
+        self._agents = agents(lab) + ["berthd:controller"] * controller
+        self.over = threading.Event()
         self.watches_speak = threading.Event()
         self.watches_speak.set()
         certificates = lab.dir + "/kubernetes/"
@@ -90,22 +103,30 @@ class FaultyApi:
         return self
 
     def __exit__(self, kind, value, trace):
+        self.over.set()
         self._send_agents_to(self._server.server_port, self._server.upstream_port)
         self._server.shutdown()
         self._server.server_close()
 
     def _send_agents_to(self, before, now):
-        for path in glob.glob(f"{self._lab.dir}/kubernetes/identities/berth-node-*.kubeconfig"):
+        for path in glob.glob(f"{self._lab.dir}/kubernetes/identities/{self._identities}.kubeconfig"):
             with open(path, "r+", encoding="utf-8") as file:  # in place: owner and mode stay
                 text = file.read().replace(f"127.0.0.1:{before}", f"127.0.0.1:{now}")
                 file.seek(0)
                 file.truncate()
                 file.write(text)
-        self._lab.daemon("restart", *agents(self._lab))
+        self._lab.daemon("restart", *self._agents)
 
     def lose(self, which, what, times=1):
         with self._lock:
             self._wanted += [(which, what)] * times
+
+    def delay(self, which, seconds):
+        self.lose(which, seconds)
+
+    def asked(self):
+        with self._lock:
+            return self._asked
 
     @contextlib.contextmanager
     def hushed(self):
@@ -123,8 +144,9 @@ class FaultyApi:
         wait_for(lambda: self.lost() >= count, 60, f"{count} are lost")
 
     def due(self, method, path):
-        """What is to happen to this request: "answer" or "request" is lost, or None."""
+        """What is to happen to this request: "answer" or "request" is lost, the seconds by which it is late, or None."""
         with self._lock:
+            self._asked += 1
             for at, (which, what) in enumerate(self._wanted):
                 if which(method, path):
                     del self._wanted[at]

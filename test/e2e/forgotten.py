@@ -43,6 +43,18 @@ def slurmd_killed(lab):
     settled(lab)
 
 
+def slurmd_killed_and_started(lab):
+    """Nothing else: slurmctld tells the new slurmd of the end again when it finds the time, and nobody lets go of anything before."""
+    pod, job = running_pod(lab, **SLOW)
+    node = pod["spec"]["nodeName"]
+    native = NativeJob(lab, pod)
+    wait_hold(lab, pod, job)
+    lab.daemon("kill", f"slurmd:{node}")
+    lab.daemon("start", f"slurmd:{node}")
+    native.verify()
+    settled(lab)
+
+
 def just_saved(lab):
     """Returns right after slurmctld has saved its state: what it does in the next seconds it forgets when it is killed."""
     path = f"{lab.dir}/state/job_state"

@@ -83,12 +83,15 @@ WRONG = [b"3", b"null", b"[]", b'{"metadata":[]}', b'{"metadata":{"name":1,"name
          b'{"metadata":{"name":"a","namespace":"b","uid":"c","labels":[1],"annotations":{"berth.dev/gang":{}},"ownerReferences":"x"},'
          b'"spec":{"containers":{"x":1},"tolerations":7,"affinity":[],"nodeSelector":"y","priority":"z"},"status":[[]]}']
 TWICE = [b'{"metadata":{"name":"a","name":"b","namespace":"default","uid":"u","uid":"v"},"metadata":{},"spec":{},"spec":[]}']
+NO_UTF_8 = [b'{"metadata":{"name":"a\xff\xc3(b","namespace":"default","uid":"\xed\xa0\x80","annotations":{"berth.dev/comment":"\xf8\x88\x80\x80\x80\xc0\xaf"}},'
+            b'"spec":{"schedulerName":"slurm-bridge-scheduler"}}']
 MOODS = {
     "deep": lambda watch: line(watch, b"[" * 100_000),
     "deep_object": lambda watch: line(watch, b'{"metadata":' * 100_000),
     "endless": lambda watch: endless(),
     "types": lambda watch: with_items(watch, WRONG),
     "doubled": lambda watch: with_items(watch, TWICE),
+    "no_utf_8": lambda watch: with_items(watch, NO_UTF_8),
     "version": lambda watch: line(watch, b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%s"}}}' % (b"9" * MIB) if watch else
                                   b'{"metadata":{"resourceVersion":"%s"},"items":[]}' % (b"9" * MIB)),
     "pages": lambda watch: line(watch, b'{"metadata":{"resourceVersion":"1","continue":"again"},"items":[]}'),

@@ -2,6 +2,7 @@
 Each test is one attack, and is named in docs/security.md. Forged placeholders are in test_guard.py."""
 
 import contextlib
+import grp
 import os
 import subprocess
 
@@ -134,7 +135,7 @@ def test_pod_put_on_a_node_past_slurm_is_told_and_gets_no_job(lab):
 
 def test_owners_cannot_ask_for_what_their_pods_may_not(lab):
     """A pod inherits the annotations of what owns or groups it: so they must not open what the pod's own do not."""
-    for asked in ({"user_id": "0"}, {"user_id": "lab_bob"}, {"group_id": "0"}, {"account": "theirs"}, {"partition": "secret"}, {"qos": "high"},
+    for asked in ({"user_id": "0"}, {"user_id": "lab_bob"}, {"group_id": "0"}, {"group_id": "lab_bob"}, {"account": "theirs"}, {"partition": "secret"}, {"qos": "high"},
                   {"reservation": "theirs"}, {"priority": "100000"}):
         key, = asked
         key = "slurmjob.slinky.slurm.net/" + key.replace("_", "-")
@@ -147,6 +148,17 @@ def test_owners_cannot_ask_for_what_their_pods_may_not(lab):
         member, = join_group(lab, group, 1)
         wait_unschedulable(lab, member, key)
     assert not lab.slurm.jobs()
+
+
+def test_group_of_others_is_refused_by_name_and_number(lab):
+    """Groups that are there, and not root's: what only their members may read would be open to the job."""
+    for group in ("lab_bob", str(grp.getgrnam("lab_bob").gr_gid), "slurm", "daemon"):
+        pod = lab.create(annotations=asking(group_id=group))
+        message = wait_unschedulable(lab, pod, "slurmjob.slinky.slurm.net/group-id", group)
+        assert "refused" in message and not jobs_of(lab, pod), message
+    own = lab.create(annotations=asking(group_id="lab_alice"), run_for="0s")
+    assert wait_job(lab, own)["GroupId"].startswith("lab_alice(")
+    lab.wait_phase(own, "Succeeded")
 
 
 def test_generous_berth_yaml_is_stopped_in_slurmctld(lab):

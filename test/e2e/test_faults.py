@@ -8,6 +8,7 @@ import socket
 import threading
 
 from forgotten import just_saved, restart_slurmctld
+from gangs import create_group, join_group, on_nodes, running_gang, wait_all_gone
 from handover import KILL_WAIT, LIMIT, SHORT_HOLD, NativeJob, Observer, agents, completing, settled, wait_prolog
 from lab import holds_for, wait_for
 from witness import audit, bindings, fill, jobs_of, placeholders, running_pod, wait_job, wait_state
@@ -186,12 +187,18 @@ def test_agents_killed_in_a_burst_bind_each_pod_once(lab):
     assert all(len(jobs) == 1 for jobs in states.values())
 
 
+def without_records(lab, node, start=True):
+    """The node's agent dies, and all that it wrote is lost."""
+    lab.daemon("kill", f"berthd:{node}")
+    shutil.rmtree(f"{lab.run_dir}/{node}")
+    if start:
+        lab.daemon("start", f"berthd:{node}")
+
+
 def test_agent_without_its_records_takes_over_its_pod_and_holds_it(lab):
     pod, job = running_pod(lab, die_after="2s")
     node = pod["spec"]["nodeName"]
-    lab.daemon("kill", f"berthd:{node}")
-    shutil.rmtree(f"{lab.run_dir}/{node}")
-    lab.daemon("start", f"berthd:{node}")
+    without_records(lab, node)
     wait_for(lambda: lab.held(node), what="the pod is taken over")
     native = NativeJob(lab, pod)
     lab.slurm.scancel(job)
@@ -202,9 +209,7 @@ def test_agent_without_its_records_takes_over_its_pod_and_holds_it(lab):
 def test_agent_without_its_records_completes_the_job_of_a_pod_that_ends(lab):
     pod, job = running_pod(lab, run_for="2s", exit_code=3)
     node = pod["spec"]["nodeName"]
-    lab.daemon("kill", f"berthd:{node}")
-    shutil.rmtree(f"{lab.run_dir}/{node}")
-    lab.daemon("start", f"berthd:{node}")
+    without_records(lab, node)
     lab.wait_phase(pod, "Failed")
     wait_state(lab, job, "FAILED")
     settled(lab)
@@ -214,13 +219,64 @@ def test_agent_without_its_records_completes_the_job_of_a_pod_that_ends(lab):
 def test_agent_without_its_records_completes_the_job_of_a_pod_that_ended_meanwhile(lab):
     pod, job = running_pod(lab, run_for="1s", exit_code=3)
     node = pod["spec"]["nodeName"]
-    lab.daemon("kill", f"berthd:{node}")
-    shutil.rmtree(f"{lab.run_dir}/{node}")
+    without_records(lab, node, start=False)
     lab.wait_phase(pod, "Failed")
     lab.daemon("start", f"berthd:{node}")
     wait_state(lab, job, "FAILED")
     settled(lab)
     assert lab.slurm.job(job)["ExitCode"] == "3:0"
+
+
+def gang_of_pairs(lab, **words):
+    """A gang with two pods on each node: its pods, those on the second node, and its job."""
+    group = create_group(lab, 2 * len(lab.nodes))
+    join_group(lab, group, 2 * len(lab.nodes), cpu=4, **words)
+    pods, job = running_gang(lab, group, 2 * len(lab.nodes))
+    assert set(on_nodes(pods).values()) == {2}
+    return pods, [pod for pod in pods if pod["spec"]["nodeName"] == lab.nodes[1]], int(job["JobId"])
+
+
+def bound_once(lab, pods):
+    counts = bindings(lab)
+    assert [counts.get(pod["metadata"]["uid"]) for pod in pods] == [1] * len(pods)
+
+
+def test_agent_without_its_records_takes_over_its_pods_of_a_gang_and_holds_them(lab):
+    pods, there, job = gang_of_pairs(lab, die_after="2s")
+    before = {pod["metadata"]["uid"]: lab.processes(pod) for pod in pods}
+    without_records(lab, lab.nodes[1])
+    wait_for(lambda: len(lab.held(lab.nodes[1])) == 2, what="both are taken over")
+    assert before == {pod["metadata"]["uid"]: lab.processes(pod) for pod in pods} and lab.slurm.job_state(job) == "RUNNING"
+    natives = [NativeJob(lab, pod) for pod in (there[0], next(pod for pod in pods if pod not in there))]
+    lab.slurm.scancel(job)
+    for native in natives:
+        native.verify()
+    wait_all_gone(lab, pods)
+    settled(lab)
+    bound_once(lab, pods)
+
+
+def test_agent_without_its_records_completes_the_job_of_a_gang_that_ends(lab):
+    pods, _, job = gang_of_pairs(lab, run_for="4s", exit_code=3)
+    without_records(lab, lab.nodes[1])
+    assert wait_state(lab, job, "FAILED")["ExitCode"] == "3:0"
+    settled(lab)
+    assert all(lab.phase(pod) == "Failed" for pod in pods)
+    bound_once(lab, pods)
+
+
+def test_agent_without_its_records_deletes_its_pods_of_a_gang_cancelled_meanwhile(lab):
+    pods, there, job = gang_of_pairs(lab)
+    lab.daemon("kill", "berthd:controller")  # which deletes pods of jobs that have ended, too
+    without_records(lab, lab.nodes[1], start=False)
+    lab.slurm.scancel(job)
+    wait_all_gone(lab, [pod for pod in pods if pod not in there])
+    assert all(map(lab.processes, there))
+    lab.daemon("start", f"berthd:{lab.nodes[1]}")
+    wait_all_gone(lab, there)
+    lab.daemon("start", "berthd:controller")
+    settled(lab)
+    bound_once(lab, pods)
 
 
 def test_exit_code_outlives_an_agent_that_stays_away(lab):

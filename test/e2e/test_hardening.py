@@ -12,7 +12,7 @@ import subprocess
 import threading
 
 from handover import SHORT_HOLD
-from lab import wait_for
+from lab import Skip, wait_for
 from test_guard import only_node
 from test_tool import berth
 from witness import running_pod, wait_state
@@ -117,6 +117,57 @@ def test_agents_leave_no_core_and_let_no_one_look_into_them(lab):
     refused = subprocess.run(["cat", f"/proc/{pid}/mem", f"/proc/{pid}/environ"], user="slurm", group="slurm", extra_groups=[],
                              capture_output=True, text=True, check=False)
     assert refused.returncode != 0 and not refused.stdout and refused.stderr.count("Permission denied") == 2, refused.stderr
+
+
+def spawn(script):
+    """A child whose whole wait status can be had, for that has the kernel's own word on cores."""
+    return os.posix_spawn("/bin/bash", ["bash", "-c", script], os.environ)
+
+
+def left_a_core(pid):
+    os.kill(pid, signal.SIGSEGV)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV, status
+    return os.WCOREDUMP(status)
+
+
+def program(pid):
+    return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+
+
+def test_agents_that_crash_leave_no_core(lab):
+    """Both roles, with no limit on the size of cores and where each may write. Wherever core_pattern would send a core, into a file or a program, the
+    kernel tells the parent whether there was one; so the agents are the test's own children here."""
+    directory = f"{lab.dir}/cores"
+    os.makedirs(directory)
+    os.chmod(directory, 0o1777)
+    welcome = f"ulimit -c unlimited && cd {shlex.quote(directory)} || exit"
+    trap = spawn(f"{welcome}; exec setpriv --reuid=slurm --regid=slurm --clear-groups sleep 1000")
+    wait_for(lambda: program(trap) == "sleep", what="the trap is set")
+    if not left_a_core(trap):
+        raise Skip("this machine writes no cores at all")
+    for file in glob.glob(f"{directory}/*"):
+        os.unlink(file)
+    names = ["berthd:n1", "berthd:controller"]
+    lab.daemon("stop", *names)
+    children = []
+    try:
+        for name in names:
+            with open(f"{lab.dir}/daemons/{name}/run", encoding="utf-8") as file:
+                text, count = re.subn(r"(?m)^cd .*$", lambda _: welcome, file.read())
+            assert count == 1
+            children.append(spawn(text))
+        with only_node(lab, "n1"):  # they work, so they have read all that is secret
+            lab.wait_phase(lab.create(run_for="0s"), "Succeeded")
+        while children:
+            assert program(children[-1]).endswith("berthd")
+            assert not left_a_core(children.pop())
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        lab.daemon("start", *names)
+    assert not os.listdir(directory)
 
 
 # --- who the server is

@@ -168,6 +168,10 @@ def test_slurmd_killed_during_a_hold(lab):
     forgotten.slurmd_killed(lab)
 
 
+def test_slurmd_killed_and_started_again_during_a_hold(lab):
+    forgotten.slurmd_killed_and_started(lab)
+
+
 def test_slurmctld_restarted_during_a_hold(lab):
     pod, job = running_pod(lab, **forgotten.SLOW)
     native = NativeJob(lab, pod)

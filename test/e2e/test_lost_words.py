@@ -9,13 +9,13 @@ import subprocess
 import time
 
 import forgotten
-from faulty_api import FaultyApi, is_binding
+from faulty_api import FaultyApi, is_binding, is_list_by
 from gangs import annotation
 from handover import API_DOWN, IMPATIENT, LIMIT, MESSAGE_TIMEOUT, NativeJob, completing, settled
 from lab import JOB_ID, holds_for, wait_for
 from lossy_slurmctld import LossySlurmctld
 from test_faults import api_answers, each_ran_once
-from witness import NONCE, bindings, jobs_of, placeholders, running_pod, wait_job, wait_state
+from witness import NONCE, bindings, fill, jobs_of, placeholders, running_pod, wait_job, wait_state
 
 LAB = IMPATIENT
 
@@ -95,6 +95,32 @@ def test_binding_that_was_lost_on_its_way_is_sent_again(lab):
         each_ran_once(lab, [pod])
         api.wait_lost(2)
         bound_once(lab, pod)
+
+
+def test_answers_that_take_half_a_minute_make_no_second_job_or_binding(lab):
+    """Two Bindings, one answered when its sender has given up (after 30 s) and one shortly before; and the list of pods that an agent begins with,
+    the controller's and a node's, for which they wait longer."""
+    early, late = 26, 32
+    with FaultyApi(lab, controller=True) as api:
+        blocker = fill(lab)
+        pods = [lab.create(cpu=8, run_for="1s") for _ in lab.nodes]
+        for pod in pods:
+            wait_job(lab, pod)
+        lab.daemon("stop", "berthd:controller", "berthd:n1")
+        for seconds in (late, early):
+            api.delay(is_binding, seconds)
+        for field in ("spec.schedulerName", "spec.nodeName"):
+            api.delay(is_list_by(field), late)
+        began, asked = time.monotonic(), api.asked()
+        lab.daemon("start", "berthd:controller", "berthd:n1")
+        lab.slurm.scancel(blocker)
+        api.wait_lost(4)
+        each_ran_once(lab, pods)
+        assert time.monotonic() > began + late
+        print(f"        {api.asked() - asked} requests in {time.monotonic() - began:.0f} s")
+        for pod in pods:
+            bound_once(lab, pod)
+        assert api.asked() - asked < 200, "that is a storm"
 
 
 def test_job_cancelled_while_the_bindings_answer_is_lost_ends_its_pod(lab):

@@ -39,8 +39,8 @@ def wait_state(lab, job, *states, deadline=60):
 
 def audit(lab):
     """The API server's own record of what Berth's identities wrote: dicts with user, verb, resource ("pods/binding"), namespace,
-    name, uid (of the pod, where the request says it), code, and agent (the controllers' User-Agent names which of them it is). Without
-    the controllers' lease, which is written all the time, and without what a test asked in their name."""
+    name, uid (of the pod, where the request says it), code, agent (the controllers' User-Agent names which of them it is), and at (when it
+    was asked, as ISO 8601). Without the controllers' lease, which is written all the time, and without what a test asked in their name."""
     out = []
     with open(f"{lab.dir}/kubernetes/audit.log", encoding="utf-8") as file:
         for line in file:
@@ -53,7 +53,8 @@ def audit(lab):
             out.append({"user": entry["user"]["username"], "verb": entry["verb"],
                         "resource": "/".join(filter(None, (ref.get("resource"), ref.get("subresource")))),
                         "namespace": ref.get("namespace"), "name": ref.get("name"), "uid": ref.get("uid"),
-                        "code": entry["responseStatus"]["code"], "agent": entry.get("userAgent")})
+                        "code": entry["responseStatus"]["code"], "agent": entry.get("userAgent"),
+                        "at": entry["requestReceivedTimestamp"]})
     return out
 
 
