@@ -195,7 +195,6 @@ def test_page_in_chromium_shows_who_waits_and_who_runs(lab):
         # BERTH_SCREENSHOT=docs/status.png makes the picture of the README.
         if picture := os.environ.get("BERTH_SCREENSHOT"):
             page.picture(os.path.abspath(picture))
-        html = page.js("document.documentElement.outerHTML")
         queue, running = ({row.partition("/")[2]: row for row in page.text(f"#{name} .row")} for name in ("queue", "running"))
         row = lambda rows, name: next((text for key, text in rows.items() if key.startswith(name)), None)
         assert row(running, "running-one") and not row(queue, "running-one"), (queue, running)
@@ -206,8 +205,10 @@ def test_page_in_chromium_shows_who_waits_and_who_runs(lab):
         expected = re.search(r"starts in (\d+) min", row(queue, "waiting-one"))
         assert expected and 20 <= int(expected[1]) <= 90, row(queue, "waiting-one")
         assert "start not known" in row(queue, "ring"), queue
-        nodes = re.search(r'<div id="nodes".*?</section>', html, re.S)[0]
-        assert all(f"<b>{name}</b>" in nodes for name in lab.nodes) and "sweep" in nodes and 'class="k-pods"' in nodes, nodes
+        # What a node runs natively is told by the next reconcile.
+        expected = ("sweep", 'class="k-pods"', *[f"<b>{name}</b>" for name in lab.nodes])
+        wait_for(lambda: all(words in page.js("document.getElementById('nodes').outerHTML") for words in expected),
+                 what="all nodes are shown, with the native job and the pods on them")
         # The plot has a point for each pod that was bound, inside the picture, and says which.
         landings = status(lab)["landings"]
         points = page.js("[...document.querySelectorAll('#plot circle')].map(c => [c.textContent, c.cx.baseVal.value, c.cy.baseVal.value, "
