@@ -266,19 +266,21 @@ class Judge:
 
     def _judge_bound(self, now, pod, view):
         """`view` was begun after the pod was seen bound."""
-        key, what = pod.job, f"pod {pod.ns}/{pod.name} is bound to {pod.node} for job {pod.job[0]} (nonce {pod.job[1]})"
+        berth = self.berths.get(pod.job)
+        if not berth:
+            wrong = "which slurmctld never had"
+        elif berth.state == "PENDING":
+            wrong = "which is pending"
+        elif berth.node_names and pod.node not in berth.node_names:
+            wrong = f"which has {','.join(berth.node_names)}"
+        else:
+            return
+        # What slurmctld had then may not be what it has now; room-shared and homeless see to the pod.
         if self._restarted(now - LONGEST_WAY - STATE_SAVED, view.ended):
             self.counts["not judged for past-slurm"] += 1
-            if not self._housed(pod, view):
-                self._forget(pod)
-            return  # what slurmctld had then is not what it has now; room-shared and homeless see to the pod
-        berth = self.berths.get(key)
-        if not berth:
-            self._violate("past-slurm", now, pod.uid, f"{what}, which slurmctld never had")
-        elif berth.state == "PENDING":
-            self._violate("past-slurm", now, pod.uid, f"{what}, which is pending")
-        elif berth.node_names and pod.node not in berth.node_names:
-            self._violate("past-slurm", now, pod.uid, f"{what}, which has {','.join(berth.node_names)}")
+            self._forget(pod)
+        else:
+            self._violate("past-slurm", now, pod.uid, f"pod {pod.ns}/{pod.name} is bound to {pod.node} for job {pod.job[0]} (nonce {pod.job[1]}), {wrong}")
 
     def _judge_workloads(self, view):
         now, live = view.ended, {}
