@@ -152,6 +152,23 @@ START_TEST(placeholder_that_passes_the_gate_needs_no_question_later) {
 }
 END_TEST
 
+START_TEST(placeholders_that_pass_at_once_are_both_remembered) {
+    FullNode node;
+    setenv("SLURM_NODELIST", "n1", 1);
+    node.sealed();
+    JobHere other = node.here;
+    other.job = node.here.job + 1;
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        ck_assert_int_eq(on_prolog(node.options, other), 0);
+    };
+    ck_assert_int_eq(on_prolog(node.options, node.here), 0);
+    node.runs(node.here.job);
+    node.runs(other.job);
+    ck_assert_int_eq(node.asked_by_the_next(), 1);
+}
+END_TEST
+
 // What the roll must not be believed after, case by case: docs/protocol.md, "The gate".
 START_TEST(node_that_was_down_keeps_jobs_out) {
     FullNode node;
@@ -167,20 +184,20 @@ START_TEST(job_lost_by_slurmctld_keeps_jobs_out) {
         node.silently_ended(110);
         if (reused)
             node.slurmctld_knows(110, JOB_RUNNING, ticket_json(other_nonce));
-        ++slurmctld_started;  // it lost the job when it was killed
+        slurmctld_starts();  // it lost the job when it was killed
         ck_assert(node.keeps_out());
     }
-    // The one that takes over may have started in the same second, but not read the state in it.
+    // In the very second in which it had answered.
     FullNode node;
     node.silently_ended(110);
-    ++slurmctld_configured;
+    slurmctld_configured = slurmctld_now;
     ck_assert(node.keeps_out());
 }
 END_TEST
 
 START_TEST(slurmctld_that_started_anew_is_asked_for_all_once) {
     FullNode node;
-    ++slurmctld_started;
+    slurmctld_starts();
     ck_assert_int_eq(node.asked_by_the_next(), 20);
     ck_assert_int_eq(node.asked_by_the_next(), 1);
     slurmctld_away = true;
@@ -197,7 +214,7 @@ START_TEST(slurmd_that_was_killed_in_an_epilog_keeps_jobs_out) {
     ck_assert(node.keeps_out());
     // A gate that was asking when slurmd started writes a roll that nobody believes.
     FullNode other;
-    ++slurmctld_started;  // so that it writes one
+    slurmctld_starts();  // so that it writes one
     meanwhile = [&] { on_slurmd(other.options); };
     other.asked_by_the_next();
     meanwhile = nullptr;
@@ -219,7 +236,7 @@ END_TEST
 START_TEST(pod_without_a_record_of_its_job_is_asked_for_each_time) {
     FullNode node;
     node.run_dir.remove(RunDir::jobs, RunDir::job_name(110, nonce));
-    ++slurmctld_started;
+    slurmctld_starts();
     ck_assert_int_eq(node.asked_by_the_next(), 20);
     ck_assert_int_eq(node.asked_by_the_next(), 2);
     node.silently_ended(110);
@@ -252,7 +269,7 @@ int main() {
         "gate",
         {gate_lets_jobs_pass_beside_live_placeholders, gate_keeps_jobs_out_until_the_pod_is_gone, gate_is_bounded_and_then_drains,
          gate_of_a_node_where_no_agent_ever_ran_is_open, gate_waits_while_it_cannot_see_what_is_held,
-         gate_of_a_full_node_asks_for_one_placeholder, placeholder_that_passes_the_gate_needs_no_question_later,
+         gate_of_a_full_node_asks_for_one_placeholder, placeholder_that_passes_the_gate_needs_no_question_later, placeholders_that_pass_at_once_are_both_remembered,
          node_that_was_down_keeps_jobs_out, job_lost_by_slurmctld_keeps_jobs_out, slurmctld_that_started_anew_is_asked_for_all_once,
          slurmd_that_was_killed_in_an_epilog_keeps_jobs_out, shrunk_job_keeps_jobs_out,
          pod_without_a_record_of_its_job_is_asked_for_each_time, epilog_that_leaves_no_mark_keeps_jobs_out});

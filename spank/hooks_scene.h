@@ -38,7 +38,11 @@ bool slurmctld_away = false;
 std::vector<std::string> drains, log_lines;
 std::atomic<int> questions{0};  // about a job
 std::atomic<int> greetings{0};  // about slurmctld itself
-time_t slurmctld_started = 1000, slurmctld_configured = 1001;
+time_t slurmctld_configured = 1000, slurmctld_now = 1010;  // by its own clock: when it read slurm.conf, and what time it is
+inline void slurmctld_starts() {
+    slurmctld_configured = slurmctld_now + 5;
+    slurmctld_now += 10;
+}
 std::function<void()> meanwhile;  // happens while slurmctld says who it is
 // Only from 23.02 on is a call without them the end of the process.
 std::atomic<bool> plugins_loaded{SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)};
@@ -93,16 +97,19 @@ int slurm_load_job(job_info_msg_t **out, slurm_step_id_t job, uint16_t) { return
 #else
 int slurm_load_job(job_info_msg_t **out, uint32_t job, uint16_t) { return answer(out, job); }
 #endif
-int slurm_load_ctl_conf(time_t, slurm_conf_t **out) {
+int slurm_load_ctl_conf(time_t since, slurm_conf_t **out) {
     ++greetings;
     ck_assert_msg(plugins_loaded, "slurmctld is asked before Slurm's plugins are loaded");
     if (slurmctld_away)
         return SLURM_ERROR;
-    *out = new slurm_conf_t();
-    (*out)->boot_time = slurmctld_started;
-    (*out)->last_update = slurmctld_configured;
     if (meanwhile)
         meanwhile();
+    if (since - 1 >= slurmctld_configured) {
+        errno = SLURM_NO_CHANGE_IN_DATA;
+        return SLURM_ERROR;
+    }
+    *out = new slurm_conf_t();
+    (*out)->last_update = slurmctld_now;
     return SLURM_SUCCESS;
 }
 #ifdef BERTH_STEP_ID_IN_CALLS

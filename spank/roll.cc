@@ -23,25 +23,40 @@ std::string current_watch(const RunDir &run_dir) {
 
 }  // namespace
 
-Roll::Roll(const RunDir &run_dir) : run_dir_(run_dir), watch_(current_watch(run_dir)), epoch_(ask_epoch()) {
+Roll::Roll(const RunDir &run_dir) : run_dir_(run_dir), watch_(current_watch(run_dir)) {
     const auto record = run_dir.read(RunDir::gate, roll_record);
-    if (record && epoch_ && !watch_.empty() && record->get("watch") == watch_ && record->number("started") == epoch_->started &&
-        record->number("configured") == epoch_->configured)
-        for (std::string_view rest = record->get("jobs"); !rest.empty();) {
-            const std::size_t end = rest.find(',');
-            names_.emplace(rest.substr(0, end));
-            rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-        }
+    const auto before = record ? record->number("epoch") : std::nullopt;
+    epoch_ = ask_epoch(before.value_or(0));
+    if (epoch_ && epoch_->same)
+        names_ = read(epoch_->moment);
+}
+
+std::set<std::string> Roll::read(unsigned long moment) const {
+    std::set<std::string> out;
+    const auto record = run_dir_.read(RunDir::gate, roll_record);
+    if (!record || watch_.empty() || record->get("watch") != watch_ || record->number("epoch") != moment)
+        return out;
+    for (std::string_view rest = record->get("jobs"); !rest.empty();) {
+        const std::size_t end = rest.find(',');
+        out.emplace(rest.substr(0, end));
+        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    }
+    return out;
 }
 
 void Roll::write(const std::set<std::string> &job_names) const {
     if (!epoch_ || watch_.empty() || job_names == names_)
         return;
     std::string names;
+    const auto add = [&](const std::string &name) { names.append(names.empty() ? "" : ",").append(name); };
     for (const std::string &name : job_names)
-        names.append(names.empty() ? "" : ",").append(name);
+        add(name);
+    // In a burst many pass at once, and the last to write would forget the others.
+    for (const std::string &name : read(epoch_->moment))
+        if (job_names.count(name) == 0 && names_.count(name) == 0 && run_dir_.exists(RunDir::jobs, name) && !run_dir_.exists(RunDir::ended, name))
+            add(name);
     Message record{"roll", {}};
-    record.set("watch", watch_).set("started", epoch_->started).set("configured", epoch_->configured).set("jobs", names);
+    record.set("watch", watch_).set("epoch", epoch_->moment).set("jobs", names);
     std::string why;  // without a roll the next job asks more: nothing to complain about
     run_dir_.write(RunDir::gate, roll_record, record, why);
 }

@@ -1,7 +1,7 @@
 // Roll: the placeholders on this node that slurmctld has called alive, so that the gate of the next job need not ask for each of them again. It lies in
 // the run directory's gate/ and is believed only while nothing happened by which slurmctld could have lost one of them alone:
 //
-//   - it is the same slurmctld, and it has not read its configuration or its state since (Epoch);
+//   - it is the same slurmctld, and it has neither started, taken over nor read its configuration since (Epoch);
 //   - slurmd is the same, and no epilog has failed to leave its mark (forget()).
 //
 // What takes all of a node's jobs at once, a node that is set DOWN, it does not show: that is why the gate asks for one placeholder of the roll.
@@ -17,11 +17,13 @@
 
 namespace berth {
 
-// One slurmctld from its start, or its last reading of slurm.conf, to the next. Compared, never put in order: clocks differ between hosts.
+// A stretch of slurmctld's life from its start, take-over or last reading of slurm.conf to the next, named by a moment in it on slurmctld's own clock.
 struct Epoch {
-    unsigned long started, configured;
+    unsigned long moment;
+    bool same;  // as that of the moment that was asked about
 };
-std::optional<Epoch> ask_epoch();
+// Of the slurmctld that answers now. `before`: a moment() of an earlier answer, which slurmctld compares with when it last read slurm.conf; 0 for none.
+std::optional<Epoch> ask_epoch(unsigned long before);
 
 class Roll {
   public:
@@ -29,12 +31,16 @@ class Roll {
     explicit Roll(const RunDir &run_dir);
     const std::set<std::string> &names() const { return names_; }  // of RunDir::job_name()
     // Whom slurmctld has called alive since the constructor, or who is on the roll and answered for by one who was. Not written without an epoch.
+    // What another gate of the same epoch has written meanwhile stays.
     void write(const std::set<std::string> &job_names) const;
 
     // Makes every roll of this node void, also one that is about to be written.
     static void forget(const RunDir &run_dir);
 
   private:
+    // Those of the record, if it is of this watch and of the epoch with that moment.
+    std::set<std::string> read(unsigned long moment) const;
+
     const RunDir &run_dir_;
     std::string watch_;  // which stretch without a forget() this is
     std::optional<Epoch> epoch_;

@@ -41,12 +41,12 @@ Standing ask_slurmctld(std::uint32_t job, std::string_view nonce, const std::str
     return standing;
 }
 
-std::optional<Epoch> ask_epoch() {
+std::optional<Epoch> ask_epoch(unsigned long before) {
     slurm_api::load_plugins();
     slurm_conf_t *conf = nullptr;
-    if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS || conf == nullptr)
-        return std::nullopt;
-    const Epoch epoch{static_cast<unsigned long>(conf->boot_time), static_cast<unsigned long>(conf->last_update)};
+    if (slurm_load_ctl_conf(static_cast<time_t>(before), &conf) != SLURM_SUCCESS || conf == nullptr)
+        return slurm_api::last_errno() == SLURM_NO_CHANGE_IN_DATA ? std::optional(Epoch{before, true}) : std::nullopt;
+    const Epoch epoch{static_cast<unsigned long>(conf->last_update), false};  // the time at which it answers
     slurm_api::free_conf(conf);
     return epoch;
 }

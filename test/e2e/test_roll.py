@@ -1,11 +1,23 @@
 """The gate of a node with many pods: it asks slurmctld for one of them, and still keeps every job out that Slurm lets in too early."""
 
+import re
+from contextlib import contextmanager
+
 import forgotten
 from handover import SHORT_HOLD, NativeJob, settled
 from lab import wait_for
 from witness import running_pod
 
 LAB = SHORT_HOLD
+
+
+@contextmanager
+def paused(lab, daemon):
+    lab.daemon("pause", daemon)
+    try:
+        yield
+    finally:
+        lab.daemon("resume", daemon)
 
 
 def record(lab, node, name):
@@ -45,6 +57,25 @@ def end_all(lab, pods):
     settled(lab)
 
 
+def questions(lab):
+    """How often slurmctld was asked for one job."""
+    found = re.search(r"REQUEST_JOB_INFO_SINGLE\s.*count:(\d+)", lab.slurm.run("sdiag"))
+    return int(found[1]) if found else 0
+
+
+def test_full_node_asks_for_one_of_its_placeholders(lab):
+    """For each prolog and each step, however many there are."""
+    pods = [running_pod(lab, cpu="500m") for _ in range(8)]
+    node = pods[0][0]["spec"]["nodeName"]
+    assert all(pod["spec"]["nodeName"] == node for pod, _ in pods)
+    pass_gate(lab, node)
+    with paused(lab, f"berthd:{node}"):  # it has questions of its own
+        before = questions(lab)
+        lab.slurm.run("sbatch", "--wait", "-w", node, "--mem=64", "-o", "/dev/null", "--wrap", "true")
+        assert questions(lab) - before <= 3, "prolog and step ask for one each"
+    end_all(lab, [pod for pod, _ in pods])
+
+
 def test_full_node_set_down_and_resumed_takes_no_job(lab):
     pods, node = neighbours(lab, **forgotten.SLOW)
     native = NativeJob(lab, pods[0])
@@ -58,7 +89,7 @@ def test_full_node_set_down_and_resumed_takes_no_job(lab):
 
 def test_job_lost_beside_pods_that_the_gate_knows_keeps_others_out(lab):
     pods, node = neighbours(lab)
-    before = record(lab, node, "roll")["started"]
+    before = record(lab, node, "roll")["epoch"]
     pod, job = forgotten.lose_job(lab, cpu=1, **forgotten.SLOW)
     assert pod["spec"]["nodeName"] == node
     native = NativeJob(lab, pod, whole=False)
@@ -66,7 +97,7 @@ def test_job_lost_beside_pods_that_the_gate_knows_keeps_others_out(lab):
     native.verify(others=pods)
     lab.wait_gone(pod)
     pass_gate(lab, node)
-    assert record(lab, node, "roll")["started"] != before, "the roll is of the slurmctld that runs"
+    assert record(lab, node, "roll")["epoch"] != before, "the roll is of the slurmctld that runs"
     end_all(lab, pods)
 
 
