@@ -192,6 +192,9 @@ def test_page_in_chromium_shows_who_waits_and_who_runs(lab):
     wait_for(lambda: workload(lab, running_pod) and workload(lab, waiting_pod)["reason"].startswith("Resources"), what="both are known")
     wait_for(lambda: workload(lab, waiting_pod)["start"], what="Slurm expects a start")
     with open_page(lab, "?scheme=light") as page:
+        # Slurm's nodes are asked for seldom, so the page may know them as they were before.
+        wait_for(lambda: any("sweep" in text for text in page.text("#nodes .chip")) and len(page.text("#nodes .fill .k-pods")) >= len(lab.nodes),
+                 what="the nodes show pods and the native job")
         # BERTH_SCREENSHOT=docs/status.png makes the picture of the README.
         if picture := os.environ.get("BERTH_SCREENSHOT"):
             page.picture(os.path.abspath(picture))
@@ -201,9 +204,8 @@ def test_page_in_chromium_shows_who_waits_and_who_runs(lab):
         assert "Resources" in row(queue, "waiting-one") and not row(running, "waiting-one"), (queue, running)
         assert "4 of 6 pods are there" in row(queue, "ring") and len(page.text("#queue .gang .here")) == 4, queue
         assert "Refused" in row(queue, "wrong-partition") and "needs a change" in row(queue, "wrong-partition"), queue
-        # The native job has a limit of 40 minutes, and the pods 90.
-        expected = re.search(r"starts in (\d+) min", row(queue, "waiting-one"))
-        assert expected and 20 <= int(expected[1]) <= 90, row(queue, "waiting-one")
+        # Every node has a pod on it whose limit is 90 minutes.
+        assert re.search(r"starts in ([789]\d min|2 h)", row(queue, "waiting-one")), row(queue, "waiting-one")
         assert "start not known" in row(queue, "ring"), queue
         # What a node runs natively is told by the next reconcile.
         expected = ("sweep", 'class="k-pods"', *[f"<b>{name}</b>" for name in lab.nodes])
@@ -298,7 +300,7 @@ def test_page_in_chromium_can_be_used_by_keyboard(lab):
         # By Tab alone everything that can be used is reached, and the focus is seen.
         page.js("document.activeElement.blur(); window.scrollTo(0, 0)")
         reached = set()
-        for _ in range(30):
+        for _ in range(40):
             page.key("Tab")
             reached.add(focus())
             outline = page.js("getComputedStyle(document.activeElement).outlineStyle")
