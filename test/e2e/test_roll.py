@@ -65,7 +65,7 @@ def questions(lab):
 
 def test_full_node_asks_for_one_of_its_placeholders(lab):
     """For each prolog and each step, however many there are."""
-    pods = [running_pod(lab, cpu="500m") for _ in range(8)]
+    pods = [running_pod(lab, cpu=1) for _ in range(6)]
     node = pods[0][0]["spec"]["nodeName"]
     assert all(pod["spec"]["nodeName"] == node for pod, _ in pods)
     pass_gate(lab, node)
