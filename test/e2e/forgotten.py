@@ -44,15 +44,17 @@ def slurmd_killed(lab):
 
 
 def slurmd_killed_and_started(lab):
-    """Nothing else: slurmctld tells the new slurmd of the end again when it finds the time, and nobody lets go of anything before."""
-    pod, job = running_pod(lab, **SLOW)
-    node = pod["spec"]["nodeName"]
-    native = NativeJob(lab, pod)
-    wait_hold(lab, pod, job)
-    lab.daemon("kill", f"slurmd:{node}")
-    lab.daemon("start", f"slurmd:{node}")
-    native.verify()
-    settled(lab)
+    """And nothing else: nobody lets go of the node before slurmctld has told the new slurmd of the end once more. It does so when it tidies up
+    (every MinJobAge, at most a minute) and the end is KillWait and two MessageTimeouts old: two minutes with the lab's own."""
+    with slurm_conf(lab, "MessageTimeout=5", "MinJobAge=10"):
+        pod, job = running_pod(lab, **SLOW)
+        node = pod["spec"]["nodeName"]
+        native = NativeJob(lab, pod)
+        wait_hold(lab, pod, job)
+        lab.daemon("kill", f"slurmd:{node}")
+        lab.daemon("start", f"slurmd:{node}")
+        native.verify()
+        settled(lab)
 
 
 def just_saved(lab):

@@ -156,7 +156,7 @@ def test_group_of_others_is_refused_by_name_and_number(lab):
         pod = lab.create(annotations=asking(group_id=group))
         message = wait_unschedulable(lab, pod, "slurmjob.slinky.slurm.net/group-id", group)
         assert "refused" in message and not jobs_of(lab, pod), message
-    own = lab.create(annotations=asking(group_id="lab_alice"), run_for="0s")
+    own = lab.create(annotations=asking(group_id=grp.getgrnam("lab_alice").gr_gid), run_for="0s")
     assert wait_job(lab, own)["GroupId"].startswith("lab_alice(")
     lab.wait_phase(own, "Succeeded")
 

@@ -139,7 +139,7 @@ def test_agents_that_crash_leave_no_core(lab):
     """Both roles, with no limit on the size of cores and where each may write. Wherever core_pattern would send a core, into a file or a program, the
     kernel tells the parent whether there was one; so the agents are the test's own children here."""
     directory = f"{lab.dir}/cores"
-    os.makedirs(directory)
+    os.makedirs(directory, exist_ok=True)
     os.chmod(directory, 0o1777)
     welcome = f"ulimit -c unlimited && cd {shlex.quote(directory)} || exit"
     trap = spawn(f"{welcome}; exec setpriv --reuid=slurm --regid=slurm --clear-groups sleep 1000")

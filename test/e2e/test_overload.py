@@ -260,5 +260,5 @@ def test_an_api_server_that_does_not_answer_for_half_a_minute_costs_nothing_but_
     meanwhile = sum(when < over for when, _ in writes)
     print(f"         {meanwhile} writes in {over - began:.0f} s without an answer, {len(writes) - meanwhile} afterwards; {pod_reads(lab) - reads} reads of pods")
     assert not any(entry["resource"] == "pods/binding" and entry["code"] == 201 and when < over - 1 for when, entry in writes), "nobody was answered"
-    assert meanwhile < 4 * count and len(writes) < 20 * count and pod_reads(lab) - reads < 10 * count
+    assert meanwhile < count and len(writes) < 10 * count and pod_reads(lab) - reads < 5 * count
     assert rss_mb(lab, "berthd:controller")[1] < MOST_MB
