@@ -381,6 +381,10 @@ class Load:
             if any(word in state for word in states) and not self._lab.slurm.node(name).get("Reason", "").startswith(("berth:", but)):
                 self._lab.slurm.resume(name)
 
+    def without_excuse(self):
+        """How many pods and Jobs must come to the end that they were made for."""
+        return sum(not record["excuses"] for records in (self.pods, self.gangs) for record in list(records.values()))
+
     def lost(self):
         """Pods and Jobs that came to another end than they were made for, without an excuse: [(uid, name, what is wrong)]"""
         for pod in self._lab.pods():
