@@ -57,8 +57,8 @@ void start(Level lowest, std::string_view name) {
 }
 
 void stop() {
+    writer.reset();  // writes what is queued and joins its thread, so that nobody uses the sinks when they go
     logger.reset();
-    writer.reset();
     kept.reset();
 }
 

@@ -342,5 +342,6 @@ int main() {
          a_person_who_uncordons_is_not_overruled_while_the_drain_lasts, a_resume_in_slurm_is_renewed_while_kubernetes_cause_lasts,
          both_at_once_come_to_rest_whoever_ends_first, a_deleted_node_drains_once,
          a_node_that_slurm_powered_down_is_not_drained_for_being_away, what_a_node_without_a_partner_carries_of_ours_is_removed,
-         by_config_a_drain_is_marked_or_not_shown, all_combinations_touch_only_ours_and_come_to_rest});
+         by_config_a_drain_is_marked_or_not_shown, all_combinations_touch_only_ours_and_come_to_rest},
+        300);  // under a sanitizer, on a busy machine
 }
