@@ -43,7 +43,8 @@ inline void slurmctld_starts() {
     slurmctld_configured = slurmctld_now + 5;
     slurmctld_now += 10;
 }
-std::function<void()> meanwhile;  // happens while slurmctld says who it is
+std::function<void()> meanwhile;    // happens while slurmctld says who it is
+std::function<void()> while_asked;  // happens once, while slurmctld is asked for a job
 // Only from 23.02 on is a call without them the end of the process.
 std::atomic<bool> plugins_loaded{SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)};
 
@@ -57,6 +58,8 @@ void set_id(Info &info, std::uint32_t job) {
 
 int answer(job_info_msg_t **out, std::uint32_t job) {
     ++questions;
+    if (const auto happens = std::exchange(while_asked, nullptr))
+        happens();
     ck_assert_msg(plugins_loaded, "slurmctld is asked before Slurm's plugins are loaded");
     const std::lock_guard lock(known_mutex);
     const auto found = known_jobs.find(job);
