@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "proto/seal.h"
 #include "proto/slurm_api.h"
