@@ -268,8 +268,10 @@ void ExecPlugin::check_ended() {
     if (r > 0 && status != 0) {
         const std::string how = WIFEXITED(status) ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
                                                   : fmt::format("was ended by signal {}", WTERMSIG(status));
-        return finish(Error{
-            fmt::format("the credential program {} {}{}{}", command_, how, err_.empty() ? "" : ": ", for_log(err_))});
+        // 127 is a wrapper's, and the shell's, word for a program that is not there.
+        const bool absent = WIFEXITED(status) && WEXITSTATUS(status) == 127 && !install_hint_.empty();
+        return finish(Error{fmt::format("the credential program {} {}{}{}{}{}", command_, how, err_.empty() ? "" : ": ", for_log(err_),
+                                        absent ? "; " : "", absent ? for_log(install_hint_) : "")});
     }
     auto credential = parse_exec_credential(out_, api_version_);
     if (!credential)

@@ -51,6 +51,7 @@ START_TEST(an_exec_program_that_fails_is_named) {
                        {"sh", "echo SECRET", "not JSON"},
                        {"sh", "kill -TERM $$", "signal 15"},
                        {"sh", "exec head -c 3000000 /dev/zero", "printed more than"},
+                       {"sh", "no-such-program-for-tokens", "get it there"},
                        {"/nonexistent/program", "", "get it there"}};
     for (const auto &c : cases) {
         Loop loop;
