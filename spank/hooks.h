@@ -37,7 +37,8 @@ int on_step(const Options &options, const JobHere &here);
 void on_slurmd(const Options &options);
 
 // The gate itself: 0 once no held pod lacks a live placeholder, -1 when that takes longer than options.gate; then
-// the node is drained. Without held/ nothing was ever held; one that cannot be read is waited for. `own`: the job_name() of the job that passes, if it is a placeholder of this node alone.
+// the node is drained. Without held/ nothing was ever held; one that cannot be read is waited for. `own`: the
+// job_name() of the job that passes, if it is a placeholder of this node alone.
 int pass_gate(const Options &options, const JobHere &here, const std::string &own = {});
 
 // The ticket of this job, if its SPANK_BERTH variable is sealed with our key and names this job's user.

@@ -22,7 +22,7 @@ struct Epoch {
     unsigned long moment;
     bool same;  // as that of the moment that was asked about
 };
-// Of the slurmctld that answers now. `before`: a moment() of an earlier answer, which slurmctld compares with when it last read slurm.conf; 0 for none.
+// Of the slurmctld that answers now. `before`: the moment of an earlier answer, which slurmctld compares with when it last read slurm.conf; 0 for none.
 std::optional<Epoch> ask_epoch(unsigned long before);
 
 class Roll {
